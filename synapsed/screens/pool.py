@@ -198,7 +198,7 @@ class Seat:
         self._leave = leave
 
     def say(self, frame: ScreenFrame) -> None:
-        self._process.say(frame._replace(agent=self._number))
+        self._process.say(frame, self._number)
 
     def leave(self) -> None:
         self._process.say(ScreenFrame(FrameKind.CLOSE, self._number))

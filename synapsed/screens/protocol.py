@@ -93,11 +93,10 @@ class ScreenFrame(NamedTuple):
     blob: bytes = b""
 
 
-def encode(frame: ScreenFrame) -> bytes:
-    head = _HEAD.pack(
-        len(frame.text), len(frame.blob), frame.kind, frame.flag, frame.agent, frame.number, frame.offset, frame.now
-    )
-    return b"".join((head, frame.text, frame.blob))
+def encode(frame: ScreenFrame, agent: int = 0) -> bytes:
+    """Returns the bytes of `frame`; `agent`, if it is not 0, takes the place of the one in it."""
+    kind, by, number, offset, now, flag, text, blob = frame
+    return b"".join((_HEAD.pack(len(text), len(blob), kind, flag, agent or by, number, offset, now), text, blob))
 
 
 class ScreenFrameReader:
@@ -143,8 +142,11 @@ _PRINTED = re.compile(rb"\xc2[\x80-\x9f]|\x7f")
 """The control characters, in UTF-8, that the emulator keeps as text and that JSON does not escape."""
 
 
+_JSON = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+
+
 def _told(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
+    return _JSON.encode(value).encode("utf-8", "replace")
 
 
 def _told_of_screen(value: Any) -> bytes:
@@ -189,15 +191,13 @@ def read_value(text: bytes) -> Any:
     return pickle.loads(text)  # noqa: S301 - the daemon wrote it
 
 
-def asking(kind: FrameKind, ask: Ask, text: bytes, flag: int = 0) -> ScreenFrame:
-    """Returns the frame for `ask`; `text` is the whole request, or empty if only what is in the header has changed."""
-    return ScreenFrame(kind, now=ask.now, flag=flag | KINDS * ask.kinds | WHOLE * ask.whole, text=text)
+def flag_of(ask: Ask) -> int:
+    """Returns the flag of a frame that asks with `ask`: its text has `Ask.known`, its header the rest."""
+    return KINDS * ask.kinds | WHOLE * ask.whole
 
 
-def read_ask(frame: ScreenFrame, before: Ask | None = None) -> Ask:
-    """Reads a request. A frame without text repeats what `before`, the last request, knew."""
-    known: Ask | None = read_value(frame.text) if frame.text else before
-    assert known is not None, "the first one is told whole"
+def as_asked(known: Ask, frame: ScreenFrame) -> Ask:
+    """Returns the request that `frame` makes with what is `known`."""
     return replace(known, now=frame.now, kinds=bool(frame.flag & KINDS), whole=bool(frame.flag & WHOLE))
 
 
@@ -225,7 +225,8 @@ def write_look(look: Look | None, profile: Profile, before: Look | None) -> tupl
         return b"", b""
     screen, known = look.screen, None if before is None else before.screen
     judged = None if before is not None and _JUDGED(look) == _JUDGED(before) else _judged(look, profile)
-    modes = None if known is not None and screen.modes == known.modes else (*map(list, astuple(screen.modes)),)
+    modes = screen.modes
+    told_modes = None if known is not None and modes == known.modes else (list(modes.dec), list(modes.ansi))
     places = {} if known is None else {line: row for row, line in enumerate(known.lines)}
     rows = [places.get(line, NEW) for line in screen.lines]
     new = [line for line, row in zip(screen.lines, rows, strict=True) if row == NEW]
@@ -235,7 +236,7 @@ def write_look(look: Look | None, profile: Profile, before: Look | None) -> tupl
         *(screen.cols, screen.rows, *screen.cursor),
     )
     words = write_text("\n".join([_clean(screen.title), *new])) + kinds.encode()
-    told = b"" if judged is None and modes is None else _told_of_screen((judged, modes))
+    told = b"" if judged is None and told_modes is None else _told_of_screen((judged, told_modes))
     return told, b"".join((head, bytes(screen.wrapped), struct.pack(f"<{screen.rows}H", *rows), words))
 
 

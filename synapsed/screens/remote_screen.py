@@ -11,6 +11,7 @@ import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -121,9 +122,6 @@ class RemoteStage:
 
     _known: tuple[tuple[object, ...], bytes] = ((), b"")
     """`Ask.known` of the last request, and its encoding."""
-
-    _known_there: bytes | None = None
-    """The encoding that the present process got last: it is not sent again."""
 
     def __init__(
         self,
@@ -293,7 +291,9 @@ class RemoteStage:
         changes = self._look.changes
         if ask.known != self._known[0]:
             self._known = ask.known, protocol.write_value(ask)
-        look: Look | None = await self._ask(protocol.asking(FrameKind.LOOK, ask, self._known[1]), self._read_look)
+        look: Look | None = await self._ask(
+            self._read_look, FrameKind.LOOK, self._known[1], now=ask.now, flag=protocol.flag_of(ask)
+        )
         if look is not None:
             self._look.keep(look, ask, changes)
         return look
@@ -304,41 +304,49 @@ class RemoteStage:
         return look
 
     async def explain(self, ask: Ask, *, as_drawn: bool = False) -> list[Witness]:
-        frame = protocol.asking(FrameKind.EXPLAIN, ask, protocol.write_value(ask), AS_DRAWN * as_drawn)
-        return await self._ask(frame, checked_replies.read_witnesses)
+        text, flag = protocol.write_value(ask), protocol.flag_of(ask) | AS_DRAWN * as_drawn
+        return await self._ask(checked_replies.read_witnesses, FrameKind.EXPLAIN, text, now=ask.now, flag=flag)
 
     async def checkpoint(self) -> Checkpoint:
-        return await self._ask(ScreenFrame(FrameKind.CHECKPOINT), checked_replies.read_checkpoint)
+        return await self._ask(checked_replies.read_checkpoint, FrameKind.CHECKPOINT)
 
     async def redraw(self, notice: Sequence[str] = (), *, alone: bool = False) -> Redraw:
-        frame = ScreenFrame(FrameKind.REDRAW, text=protocol.write_value((notice, alone)))
-        return await self._ask(frame, checked_replies.read_redraw)
+        return await self._ask(checked_replies.read_redraw, FrameKind.REDRAW, protocol.write_value((notice, alone)))
 
     async def pane(self, cols: int, rows: int, notice: Sequence[str] = ()) -> bytes:
-        frame = ScreenFrame(FrameKind.PANE, text=protocol.write_value((cols, rows, notice)))
-        return await self._ask(frame, checked_replies.read_redrawn)
+        text = protocol.write_value((cols, rows, notice))
+        return await self._ask(checked_replies.read_redrawn, FrameKind.PANE, text)
 
     async def text(self, *, scrollback: bool, as_drawn: bool = False) -> str:
         flag = int(scrollback) | AS_DRAWN * as_drawn
-        return await self._ask(ScreenFrame(FrameKind.TEXT, flag=flag), checked_replies.read_text)
+        return await self._ask(checked_replies.read_text, FrameKind.TEXT, flag=flag)
 
     async def shown(self, fmt: ScreenForm, *, as_drawn: bool = False) -> Shown:
-        frame = ScreenFrame(FrameKind.SHOWN, text=fmt.encode(), flag=AS_DRAWN * as_drawn)
-        shown = await self._ask(frame, lambda answer: checked_replies.read_shown(fmt, answer))
+        flag = AS_DRAWN * as_drawn
+        shown = await self._ask(partial(checked_replies.read_shown, fmt), FrameKind.SHOWN, fmt.encode(), flag=flag)
         if isinstance(shown, TooLarge):
             raise shown
         return shown
 
     async def read_lines(self, wanted: LinesWanted) -> LinesRead:
         text = protocol.write_value((replace(wanted, output=b""), self._sizes.now))
-        return await self._ask(ScreenFrame(FrameKind.LINES, text=text, blob=wanted.output), checked_replies.read_lines)
+        return await self._ask(checked_replies.read_lines, FrameKind.LINES, text, blob=wanted.output)
 
-    async def _ask[T](self, frame: ScreenFrame, read: Callable[[ScreenFrame], T]) -> T:
+    async def _ask[T](
+        self,
+        read: Callable[[ScreenFrame], T],
+        kind: FrameKind,
+        text: bytes = b"",
+        *,
+        now: float = 0.0,
+        flag: int = 0,
+        blob: bytes = b"",
+    ) -> T:
         if self._closed:
             raise _gone()
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         number = next(self._numbers)
-        asked = self._asked[number] = _Asked(frame._replace(number=number), read, answer)
+        asked = self._asked[number] = _Asked(ScreenFrame(kind, 0, number, 0, now, flag, text, blob), read, answer)
         if self._live:
             self._say(asked.frame)
         try:
@@ -460,7 +468,7 @@ class RemoteStage:
     def _take_seat(self, checkpoint: Checkpoint | None) -> None:
         offset = self._launch_start if checkpoint is None else checkpoint.offset
         self._seat = self._pool.place(self)
-        self._heard, self._known_there = False, None
+        self._heard = False
         self._drawn, self._sent = offset, self._drawn_from(offset)
         now = self._clock.monotonic()
         size = self._sizes.begin(offset, None if checkpoint is None else (checkpoint.cols, checkpoint.rows))
@@ -483,15 +491,9 @@ class RemoteStage:
 
     def _say(self, frame: ScreenFrame) -> None:
         if self._seat is not None:
-            if frame.kind == FrameKind.LOOK:
-                frame = self._without_known(frame)
             self._seat.say(frame)
             if self.works_since is None and self._works:
                 self.works_since = next(self._pool.order)
-
-    def _without_known(self, look: ScreenFrame) -> ScreenFrame:
-        before, self._known_there = self._known_there, look.text
-        return look._replace(text=b"") if look.text == before else look
 
     async def _examine(self, checkpoint: Checkpoint | None, left: tuple[int, int], outside: bool) -> None:
         """Tries the output at which the process ended, and records harmful output so that it is not drawn again."""

@@ -114,9 +114,9 @@ class ScreenProcess(asyncio.Protocol):
         self.ended_from_outside |= code == -signal.SIGKILL and not self._reason
         self._end(self._reason or (f"it was ended by signal {-code}" if code < 0 else f"it ended with {code}"))
 
-    def say(self, frame: ScreenFrame) -> None:
-        """Sends the frame. Output and notes wait a little, so that several are sent in one piece (`SOON_S`)."""
-        self._waiting.append(encode(frame))
+    def say(self, frame: ScreenFrame, agent: int = 0) -> None:
+        """Sends the frame of `agent`. Output and notes wait a little, so that several go in one piece (`SOON_S`)."""
+        self._waiting.append(encode(frame, agent))
         self._size += len(frame.blob)
         if frame.kind not in _WAITS or self._size > SOON_BYTES:
             self._flush()

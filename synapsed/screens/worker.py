@@ -55,13 +55,13 @@ type _Steps = Iterator[None]
 @dataclass(slots=True)
 class _Seat:
     """One agent's screen, and the work that waits for it. `told` is the end of the drawn output, as last reported to
-    the daemon; `look` is the last look that was sent, and `ask` its request."""
+    the daemon; `look` is the last look that was sent, and `asked` the text of its request, with what it says."""
 
     observer: TerminalObserver | None = None
     profile: Profile | None = None
     waiting: "deque[tuple[ScreenFrame, _Steps]]" = field(default_factory=deque)
     told: int = 0
-    ask: Ask | None = None
+    asked: tuple[bytes, Ask] | None = None
     look: Look | None = None
 
     @property
@@ -91,7 +91,8 @@ class Screens:
 
     def take(self, frame: ScreenFrame) -> None:
         """Takes a frame: adds its work to the agent's queue, or does it at once (AS_DRAWN)."""
-        seat = self._seats.setdefault(frame.agent, _Seat())
+        if (seat := self._seats.get(frame.agent)) is None:
+            seat = self._seats[frame.agent] = _Seat()
         if frame.kind == FrameKind.PASS:
             seat.waiting = deque(waits for waits in seat.waiting if not _ends_before(waits[0], frame.offset))
         steps = self._steps(frame, seat)
@@ -197,7 +198,7 @@ class Screens:
 
     def _open(self, frame: ScreenFrame, seat: _Seat) -> _Steps:
         opening = protocol.read_value(frame.blob)
-        seat.profile, seat.ask, seat.look = opening.profile, None, None
+        seat.profile, seat.look = opening.profile, None
         if opening.checkpoint is not None:
             seat.observer = TerminalObserver.restore(
                 opening.profile, opening.checkpoint, opening.now, harm=opening.harm
@@ -238,14 +239,15 @@ class Screens:
     # --- requests ---
 
     def _look(self, frame: ScreenFrame, seat: _Seat) -> None:
-        seat.ask = protocol.read_ask(frame, seat.ask)
-        look = seat.screen.asked(seat.ask)
+        if seat.asked is None or seat.asked[0] != frame.text:
+            seat.asked = frame.text, protocol.read_value(frame.text)
+        look = seat.screen.asked(protocol.as_asked(seat.asked[1], frame))
         assert seat.profile is not None
         self._answer(frame, seat, *protocol.write_look(look, seat.profile, seat.look))
         seat.look = look or seat.look
 
     def _explain(self, frame: ScreenFrame, seat: _Seat) -> None:
-        ask = protocol.read_ask(frame)
+        ask = protocol.as_asked(protocol.read_value(frame.text), frame)
         seat.screen.believe(ask)
         self._answer(frame, seat, protocol.write_witnesses(seat.screen.explain(ask.now)))
 

@@ -33,8 +33,8 @@ class FakeScreenProcess:
         self.ended_from_outside = False
         self.ended = False
 
-    def say(self, frame: ScreenFrame) -> None:
-        for came in self._decoder.feed(encode(frame)):
+    def say(self, frame: ScreenFrame, agent: int = 0) -> None:
+        for came in self._decoder.feed(encode(frame, agent)):
             self._screens.take(came)
         if self._to_do is None:
             self._to_do = asyncio.get_running_loop().call_soon(self._work)

@@ -110,10 +110,11 @@ def test_what_a_look_is_asked_with() -> None:
     facts = TerminalFacts(9, False, True, 17, ("bash", "sh"), 3, "maybe", foreign=True, cwd="/")
     known = (LearnedPrompt("$", r"\$ *", "bash", "keys"), LearnedPrompt("", "", confirmed=False))
     ask = Ask(now=17.25, in_turn=True, facts=facts, learned=known, given_back="command", kernel="reads", kinds=True)
-    frame = protocol.asking(FrameKind.LOOK, ask, protocol.write_value(ask))
-    assert protocol.read_ask(frame) == ask
+    known = protocol.read_value(protocol.write_value(ask))
+    assert known == ask
     later = replace(ask, now=18.5, kinds=False, whole=True)
-    assert protocol.read_ask(protocol.asking(FrameKind.LOOK, later, b""), ask) == later
+    frame = ScreenFrame(FrameKind.LOOK, now=later.now, flag=protocol.flag_of(later))
+    assert protocol.as_asked(known, frame) == later
 
 
 def test_how_a_screen_is_opened() -> None:
