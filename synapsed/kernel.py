@@ -27,6 +27,7 @@ from synapsed.config.config import ConfigKey
 from synapsed.config.paths import Paths
 from synapsed.errors import NotReady
 from synapsed.interfaces import Carrier, Control, Store
+from synapsed.model.base import Model
 from synapsed.model.figures import DaemonFigures
 from synapsed.model.grants import Grant, Token, TokenKind
 from synapsed.model.released_names import AutomatedKind
@@ -133,7 +134,7 @@ class Kernel:
 
 
 # One automatic function of a part, for administrators of the daemon.
-class Automated(BaseModel):
+class Automated(Model):
     """State of a function: `ok`: it works; `idle`: it does nothing, and `problem` says why; `wrong`: it cannot work."""
 
     kind: AutomatedKind

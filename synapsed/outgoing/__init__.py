@@ -16,7 +16,9 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
+
+from synapsed.model.base import Model
 
 VARIABLES: Final = ("http_proxy", "https_proxy", "all_proxy")
 """Variables by which most programs get a proxy, in small or capital letters."""
@@ -84,7 +86,7 @@ def _network(place: str) -> IPv4Network | IPv6Network | None:
         return None
 
 
-class OutgoingConfig(BaseModel):
+class OutgoingConfig(Model):
     """`[outgoing]`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -132,7 +134,7 @@ def _networks(value: list[str]) -> list[str]:
     return value
 
 
-class PushPolicy(BaseModel):
+class PushPolicy(Model):
     """`[a2a.push]`: the receivers elsewhere that may be notified, and the retries. Times are seconds."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

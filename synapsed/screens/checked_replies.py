@@ -10,6 +10,7 @@ from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
 from synapsed.errors import TooLarge
 from synapsed.model.agent import Activity
+from synapsed.model.base import LATE
 from synapsed.model.facts import BACKGROUND_MAX
 from synapsed.model.picture import Glyph, Ink, Picture, Rows, Shown
 from synapsed.model.records import Checkpoint
@@ -150,7 +151,7 @@ class _WireLook(NamedTuple):
     with_kinds: bool
 
 
-_LOOK = TypeAdapter(_WireLook | None)
+_LOOK = TypeAdapter(_WireLook | None, config=LATE)
 
 
 def read_look(frame: ScreenFrame, profile: Profile, before: Look | None) -> Look | None:
@@ -262,11 +263,14 @@ _HELLO = TypeAdapter(ProcessHello)
 
 
 _REPLIES = TypeAdapter(
-    Annotated[tuple[tuple[_Count, Annotated[str, Field(max_length=1 << 16)]], ...], Field(max_length=1024)]
+    Annotated[tuple[tuple[_Count, Annotated[str, Field(max_length=1 << 16)]], ...], Field(max_length=1024)],
+    config=LATE,
 )
 
 
-_WITNESSES = TypeAdapter(Annotated[tuple[tuple[_Line, _Words, _Time | None, bool], ...], Field(max_length=64)])
+_WITNESSES = TypeAdapter(
+    Annotated[tuple[tuple[_Line, _Words, _Time | None, bool], ...], Field(max_length=64)], config=LATE
+)
 
 
 def read_hello(frame: ScreenFrame) -> ProcessHello:
@@ -274,7 +278,7 @@ def read_hello(frame: ScreenFrame) -> ProcessHello:
     return _read(_HELLO, frame.text)
 
 
-_FAILURE = TypeAdapter(Annotated[_Line, Field(max_length=256)])
+_FAILURE = TypeAdapter(Annotated[_Line, Field(max_length=256)], config=LATE)
 
 
 def read_failure(frame: ScreenFrame) -> str:
@@ -303,7 +307,7 @@ def read_witnesses(frame: ScreenFrame) -> list[Witness]:
     return [Witness(*one) for one in _read(_WITNESSES, frame.text)]
 
 
-_CHECKPOINT = TypeAdapter(tuple[_Count, _Size, _Size, dict[str, Any]])
+_CHECKPOINT = TypeAdapter(tuple[_Count, _Size, _Size, dict[str, Any]], config=LATE)
 
 
 def read_checkpoint(frame: ScreenFrame) -> Checkpoint:
@@ -368,7 +372,7 @@ class _WireDocument(TypedDict):
     alternate: bool
 
 
-_PICTURE, _DOCUMENT = TypeAdapter(_WirePicture), TypeAdapter(_WireDocument)
+_PICTURE, _DOCUMENT = TypeAdapter(_WirePicture, config=LATE), TypeAdapter(_WireDocument)
 
 
 def read_document(text: bytes) -> dict[str, Any]:
@@ -421,7 +425,10 @@ class _WireRows(NamedTuple):
     ]
 
 
-_ROWS, _RUNS = TypeAdapter(_WireRows), TypeAdapter(Annotated[tuple[_Run, ...], Field(max_length=SIZE_MAX)])
+_ROWS, _RUNS = (
+    TypeAdapter(_WireRows, config=LATE),
+    TypeAdapter(Annotated[tuple[_Run, ...], Field(max_length=SIZE_MAX)], config=LATE),
+)
 
 ROWS_KNOWN = 2048
 """Number of checked rows whose result is remembered: most rows of a screen stay the same."""
@@ -443,7 +450,7 @@ def read_rows(text: bytes) -> Rows:
     return Rows(*told[:5], cursor if within else None, told.lines)
 
 
-_PENDING = TypeAdapter(_Count)
+_PENDING = TypeAdapter(_Count, config=LATE)
 
 
 def _for_terminals(redraw: bytes) -> bytes:

@@ -38,6 +38,6 @@ class ApprovalConfig(Section):
 FACE = Face(
     name="approvals",
     opens="synapsed.parts.approvals.deciding",
-    agent_settings={"approval": ConfigKey(ApprovalConfig, ApprovalConfig())},
+    agent_settings={"approval": ConfigKey(ApprovalConfig, ApprovalConfig.model_construct())},
     guards=True,
 )

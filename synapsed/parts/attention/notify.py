@@ -4,8 +4,9 @@ import re
 from datetime import datetime, time
 from typing import Annotated, Any, Final, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
 
+from synapsed.model.base import Model
 from synapsed.model.event_pattern import PATTERN_MAX, fits
 from synapsed.model.events import AttentionKind
 
@@ -22,7 +23,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TOPIC = re.compile(r"[-_A-Za-z0-9]{1,64}")
 
 
-class _Section(BaseModel):
+class _Section(Model):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 

@@ -11,10 +11,11 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 
 from synapsed.clock import iso
 from synapsed.interfaces import Activity, AgentView, EventFilter, FollowerState, NewEvent, ProcessState, Store
+from synapsed.model.base import LATE, Model
 from synapsed.model.events import (
     AttentionChanged,
     Event,
@@ -32,7 +33,7 @@ QUESTION_MAX: Final = 500
 """Most characters of a question in a notification; the prompt has the whole text."""
 
 
-class AskedElsewhere(BaseModel):
+class AskedElsewhere(Model):
     """The question for which one task waits, as it was reported."""
 
     agent_id: str
@@ -46,7 +47,7 @@ class AskedElsewhere(BaseModel):
 
 Open = Mapping[str, AskedElsewhere]
 """Open questions, by task."""
-_OPEN: Final = TypeAdapter(dict[str, AskedElsewhere])
+_OPEN: Final = TypeAdapter(dict[str, AskedElsewhere], config=LATE)
 
 
 def follows(event: Event, known: Open) -> tuple[list[NewEvent], Open] | None:

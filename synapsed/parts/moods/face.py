@@ -19,6 +19,6 @@ class MoodsConfig(Section):
 FACE = Face(
     name="moods",
     opens="synapsed.parts.moods.following",
-    sections={"moods": ConfigKey(MoodsConfig, MoodsConfig())},
+    sections={"moods": ConfigKey(MoodsConfig, MoodsConfig.model_construct())},
     agent_settings={"moods": ConfigKey(bool, True)},  # if `[moods]` is enabled
 )

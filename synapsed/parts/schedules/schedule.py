@@ -4,9 +4,10 @@ import hashlib
 import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from synapsed.clock import iso
+from synapsed.model.base import Model
 from synapsed.parts.schedules.due import Missed
 from synapsed.parts.schedules.spec import Spec, check_zone, parse
 
@@ -45,7 +46,7 @@ def _message(text: str) -> str:
     return text
 
 
-class NewSchedule(BaseModel):
+class NewSchedule(Model):
     """A schedule as it is written: in `[[schedule]]`, or by `schedule add`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -110,7 +111,7 @@ def as_schedule(new: NewSchedule, *, now: float) -> Schedule:
     return Schedule(**new.model_dump(exclude={"name"}), name=name, id=f"{FILE}{name}", created_at=now)
 
 
-class ScheduleState(BaseModel):
+class ScheduleState(Model):
     """Progress of a schedule: its times up to `cursor` have been handled. `last_*` belong to the last of them; times
     are seconds since the epoch. `times` are those of the schedule that the state belongs to."""
 
@@ -124,7 +125,7 @@ class ScheduleState(BaseModel):
     last_problem: str = ""
 
 
-class LastTime(BaseModel):
+class LastTime(Model):
     """The last time of a schedule that has come, and its result."""
 
     at: str
@@ -133,7 +134,7 @@ class LastTime(BaseModel):
     problem: str
 
 
-class ScheduleView(BaseModel):
+class ScheduleView(Model):
     """A schedule as it is shown. `next` are its next times in its own zone; `zone` is null if it is the machine's;
     `source` is the place where it was written, `by` the agent that has made it (null: a person)."""
 
@@ -152,7 +153,7 @@ class ScheduleView(BaseModel):
     last: LastTime | None
 
 
-class Occurrence(BaseModel):
+class Occurrence(Model):
     """One time of a schedule, for which there is one task at most, ever. `at` is in seconds since the epoch."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)

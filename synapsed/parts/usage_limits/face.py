@@ -28,5 +28,5 @@ class UsageLimitPolicy(Section):
 FACE = Face(
     name="usage_limits",
     opens="synapsed.parts.usage_limits.holding",
-    agent_settings={"usage_limit": ConfigKey(UsageLimitPolicy, UsageLimitPolicy())},
+    agent_settings={"usage_limit": ConfigKey(UsageLimitPolicy, UsageLimitPolicy.model_construct())},
 )
