@@ -2,7 +2,7 @@
 (`model.figures`). Read-only."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -150,8 +150,8 @@ def queued(task: Task, agents: Mapping[str, Agent]) -> Task:
     return task.model_copy(update={"waits_behind": behind})
 
 
-def profile_rows(library: ProfileLibrary) -> list[ProfileAnswer]:
-    return [_profile_row(library.get(name)) for name in library.names()]
+def profile_rows(library: ProfileLibrary, names: Collection[str] | None) -> list[ProfileAnswer]:
+    return [_profile_row(library.get(name)) for name in library.names() if names is None or name in names]
 
 
 def conversation_rows(

@@ -93,7 +93,7 @@ class HttpCaller:
             raise Unauthorized("it is not known who asks for the extended card: send 'Authorization: Bearer <token>'")
         control = self.context.control
         view = control.directory.view(self.agent_id)
-        profile = next((row for row in control.directory.profiles() if row.name == view.type), None)
+        profile = next(iter(control.directory.profiles([view.type])), None)
         return extended_card(
             view,
             profile,
