@@ -14,11 +14,12 @@ from synapsed.errors import AmbiguousAddress, InvalidRequest, UnknownAgent
 from synapsed.model.base import Model
 from synapsed.model.sender import PERSON, SYSTEM, UNKNOWN
 from synapsed.model.task import Prompt
+from synapsed.shared.regex import regex
 
-NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+NAME_PATTERN = regex(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _SENDERS = frozenset({SYSTEM, UNKNOWN, PERSON})
 """Names of senders that are no agents."""
-_LIKE_AN_ID = re.compile(r"(?i:synapse)-.+-\d{1,5}")
+_LIKE_AN_ID = regex(r"(?i:synapse)-.+-\d{1,5}")
 ADDRESS_MAX = 128
 """Largest number of characters of an address that are compared; every valid address is shorter."""
 

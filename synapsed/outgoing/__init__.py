@@ -9,7 +9,6 @@ The room also has tools for all senders of notifications:
 Variables such as HTTP_PROXY have no effect: they belong to the shell that started the daemon.
 """
 
-import re
 import socket
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -19,11 +18,12 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from synapsed.model.base import Model
+from synapsed.shared.regex import regex
 
 VARIABLES: Final = ("http_proxy", "https_proxy", "all_proxy")
 """Variables by which most programs get a proxy, in small or capital letters."""
-_NAME: Final = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_-]{0,62})\.)*[a-z0-9_](?:[a-z0-9_-]{0,62})")
-_NUMBER: Final = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*")
+_NAME: Final = regex(r"(?:[a-z0-9_](?:[a-z0-9_-]{0,62})\.)*[a-z0-9_](?:[a-z0-9_-]{0,62})")
+_NUMBER: Final = regex(r"[0-9]+|0[xX][0-9a-fA-F]*")
 
 
 def proxies_in(environ: Mapping[str, str]) -> list[str]:

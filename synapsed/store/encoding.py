@@ -33,14 +33,15 @@ from synapsed.documents.writing import LARGE, Texts, has_large, joined
 from synapsed.errors import StoreError
 from synapsed.model.masking import is_secret_key, mask, nested_under_key, secret_spans
 from synapsed.shared.files import write_whole
+from synapsed.shared.regex import regex
 
 KEY_BYTES = 32
 _NONCE_BYTES = 12
 _MARK: Final = "\u27e6sealed:"
 SEALED: Final = _MARK.encode()
 """Beginning of each sealed secret."""
-_SEALED = re.compile(_MARK + "([A-Za-z0-9_-]{38,})\u27e7")
-_SEALED_BYTES = re.compile(_SEALED.pattern.encode())
+_SEALED = regex(_MARK + "([A-Za-z0-9_-]{38,})\u27e7")
+_SEALED_BYTES = regex(_SEALED.pattern.encode())
 _BLOB = b"\x00sealed1"
 """Beginning of a sealed blob; a redraw of a screen begins with ESC."""
 

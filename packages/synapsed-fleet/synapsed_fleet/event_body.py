@@ -6,7 +6,6 @@ By default no text of people and programs is published (`[fleet.events] content`
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Self
@@ -18,6 +17,7 @@ from synapsed.model.base import Model
 from synapsed.model.events import Event, envelope
 from synapsed.model.events import encoded as shown
 from synapsed.model.external import NAME_PATTERN
+from synapsed.shared.regex import regex
 from synapsed_fleet.envelope import BadEnvelope, encoded
 from synapsed_fleet.fleet_answers import FleetEvent
 from synapsed_fleet.host_record import iso_of
@@ -154,7 +154,7 @@ class EventCursor:
 
 
 CURSOR: Final = r"^(?:([0-9a-f]{8})-)?([0-9]{1,18})$"
-_CURSOR: Final = re.compile(CURSOR)
+_CURSOR: Final = regex(CURSOR)
 
 
 def stream_name(created: str) -> str:

@@ -1,7 +1,6 @@
 """Schedules: messages that a person has planned, and their progress."""
 
 import hashlib
-import re
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
@@ -10,6 +9,7 @@ from synapsed.clock import iso
 from synapsed.model.base import Model
 from synapsed.parts.schedules.due import Missed
 from synapsed.parts.schedules.spec import Spec, check_zone, parse
+from synapsed.shared.regex import regex
 
 SCHEDULED = "scheduled"
 """Key of a task's metadata: its occurrence. No client sets it."""
@@ -26,7 +26,7 @@ MESSAGE_MAX = 65_536
 type Outcome = Literal["sent", "missed", "refused"]
 """Result of a time that came."""
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_NAME = regex(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
 def _name(text: str) -> str:

@@ -21,13 +21,14 @@ from synapsed.errors import Forbidden, InvalidRequest
 from synapsed.model.base import Model
 from synapsed.parts.profile_tools.bundles.archive import MANIFEST, pack, unpack
 from synapsed.parts.profile_tools.bundles.public_keys import PublicKey
+from synapsed.shared.regex import regex
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 MAGIC = "synapsed-profiles-1"
 _HEAD_MAX = 256
-_LINE = re.compile(rf"{MAGIC} (?P<key>ed25519:[A-Za-z0-9+/=]{{44}}) (?P<signature>[A-Za-z0-9+/=]{{88}})\n")
+_LINE = regex(rf"{MAGIC} (?P<key>ed25519:[A-Za-z0-9+/=]{{44}}) (?P<signature>[A-Za-z0-9+/=]{{88}})\n")
 NO_KEYS = (
     "no key is trusted: get the signer's public key from the signer, and write it in config.toml as "
     '[profiles] keys = ["ed25519:… NAME"]'
