@@ -87,8 +87,10 @@ class Face:
     """Requests that the part answers."""
     routes_in: str = ""
     adapters_in: str = ""
-    """Module whose `ADAPTERS` has adapters of programs' side channels, by their names in profiles; it is loaded when
-    the daemon begins."""
+    """Module whose `ADAPTERS` has adapters of programs' side channels, by their names in profiles; it is loaded with
+    the first agent."""
+    late: Sequence[str] = ()
+    """Modules that the start leaves out: they are loaded in a thread before the first agent is adopted or started."""
     profiles_in: str = ""
     """A module whose `stand_ins(state)` returns files in the state directory that replace built-in profiles
     (`synapsed.profiles.library.StandIn`: path, and the version of synapsed since which there is that file), by the

@@ -365,9 +365,9 @@ class Subscriber:
 
 
 class Subscriptions(Protocol):
-    key: str | None
-    """The public key with which a page subscribes, as browsers want it; the part that sends notices sets it. None: no
-    notices are sent."""
+    key: Callable[[], Awaitable[str | None]]
+    """Returns the public key with which a page subscribes, as browsers want it; the part that sends notices sets it.
+    None: no notices are sent."""
     on_subscribed: Callable[[], None]
     """Called when a subscription was turned on or off, or its grant has ended."""
 

@@ -7,4 +7,8 @@ artifacts of them. A profile chooses the kinds of blocks (`parsers`).
 
 from synapsed.kernel import Face
 
-FACE = Face(name="answer_blocks", opens="synapsed.parts.answer_blocks.reading")
+FACE = Face(
+    name="answer_blocks",
+    opens="synapsed.parts.answer_blocks.reading",
+    late=["synapsed.parts.answer_blocks.blocks"],
+)

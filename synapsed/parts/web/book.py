@@ -33,6 +33,10 @@ _SERVED: Final = regex(r"(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-
 log = structlog.stdlib.get_logger("synapsed.access")
 
 
+async def _no_key() -> str | None:
+    return None
+
+
 class AccessBook:
     """Paired devices, tokens and served names, kept in one file. Call `load` before any other method. `on_removed` is
     called with the id of a removed device or token. `interfaces.Subscriptions` is the part for browsers'
@@ -45,7 +49,7 @@ class AccessBook:
         self._writing = asyncio.Lock()
         self.on_removed: Callable[[str], None] = lambda _: None
         self.on_subscribed: Callable[[], None] = lambda: None
-        self.key: str | None = None
+        self.key: Callable[[], Awaitable[str | None]] = _no_key
 
     async def load(self) -> None:
         """Reads the file. Raises ConfigError for a file that is not ours."""
