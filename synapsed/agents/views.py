@@ -31,7 +31,6 @@ from synapsed.model.records import AgentRecord
 from synapsed.model.task import Task, TaskState, WaitsBehind
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.profiles.profile import Profile
-from synapsed.pty.readiness import Moment, obstacle
 from synapsed.shared.choices import telling
 
 COMES_UP = "comes up by itself"
@@ -217,6 +216,8 @@ def _waited_for(agent: Agent) -> str | None:
 
 def _kept_from(agent: Agent) -> str | None:
     restarts = agent.record.restart_pending and not (agent.seen is not None and agent.seen.background)
+    from synapsed.pty.readiness import Moment, obstacle  # with what reads screens, which only agents need
+
     found = obstacle(Moment(hold=agent.hold.hold(), restarting=restarts, link=agent.seen))
     return found.held if found is not None else None
 

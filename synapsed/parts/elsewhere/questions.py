@@ -125,7 +125,7 @@ class ElsewhereAsking(DurableFollower):
         if await self._store.follower(self.name) is None:
             await self._begin()
         await super().restore()
-        self._open = _OPEN.validate_json(self.state.secret or "{}")
+        self._open = _OPEN.validate_json(self.state.secret) if self.state.secret else {}
 
     async def handle(self, event: Event) -> Changes | None:
         if (told := follows(event, self._open)) is None:
@@ -178,4 +178,7 @@ def _shown(task_id: str, one: AskedElsewhere) -> AgentView:
 
 
 def _written(known: Open) -> str:
+    """Returns the open questions as JSON; nothing if there are none, as what is written is sealed."""
+    if not known:
+        return ""
     return json.dumps({task_id: one.model_dump(mode="json", exclude_none=True) for task_id, one in known.items()})
