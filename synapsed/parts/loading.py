@@ -21,8 +21,8 @@ from synapsed.profiles.library import StandIn
 if TYPE_CHECKING:
     from synapsed.channels import Adapter
 
-LINKS = "synapsed.pipes.acp_link_factory"
-"""Module that loads the rooms of links."""
+LINKS = ("synapsed.keepers.systemd_launcher", "synapsed.pipes.acp_link_factory", "synapsed.pty.link_factory")
+"""Modules that load the rooms of links."""
 
 LEFT_OUT: dict[str, str] = {}
 """Parts of other distributions whose faces cannot be loaded, with the reasons."""
@@ -76,8 +76,9 @@ def config_model() -> type[Config]:
 
 def load_late() -> None:
     """Loads the modules of parts and of the kernel that agents need, and a start without agents does not. Blocks."""
-    for module in (LINKS, *(module for face in faces() for module in face.late)):
+    for module in (*LINKS, *(module for face in faces() for module in face.late)):
         importlib.import_module(module)
+    adapters()
 
 
 @cache

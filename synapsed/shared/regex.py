@@ -5,7 +5,7 @@ from typing import Any, cast
 
 
 class LateRegex:
-    """Has what a compiled pattern has. The functions of `re` do not take it."""
+    """A pattern with all members of a compiled one. The functions of `re` do not take it."""
 
     def __init__(self, text: str | bytes, flags: int) -> None:
         self._given = text, flags

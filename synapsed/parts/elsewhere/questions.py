@@ -178,7 +178,7 @@ def _shown(task_id: str, one: AskedElsewhere) -> AgentView:
 
 
 def _written(known: Open) -> str:
-    """Returns the open questions as JSON; nothing if there are none, as what is written is sealed."""
+    """Returns the open questions as JSON; empty without any, as this text is sealed."""
     if not known:
         return ""
     return json.dumps({task_id: one.model_dump(mode="json", exclude_none=True) for task_id, one in known.items()})
