@@ -11,6 +11,7 @@ import time
 from importlib.util import find_spec
 
 SECTIONS = (
+    "ready",
     "turns",
     "ways",
     "output",

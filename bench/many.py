@@ -3,12 +3,17 @@
 python -m bench many        (Linux: proportional memory and CPU times are read from /proc)
 """
 
+import statistics
+import tempfile
 import time
+from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 import psutil
 
 from bench.figures import daemon, pss, report, sized
+from bench.ready import python_s, ready_s
 from tests.support.daemon import Daemon, eventually
 
 AGENTS = sized(50, 2)
@@ -118,6 +123,26 @@ def killed(running: Daemon) -> None:
         "≤ 2 s, all right",
         held=sorted(back)[KILLS // 2] <= 2 and right == AGENTS * KILLS,
     )
+    allowed, start, bare = allowed_s()
+    report(
+        f"the same, CPU of daemon and screens, {AGENTS} agents",
+        f"{statistics.median(used):.2f} s; a start {start * 1e3:.0f} ms, a bare interpreter {bare * 1e3:.0f} ms",
+        f"≤ {allowed:.2f} s: the start, and 1.5 × a bare interpreter an agent",
+        held=statistics.median(used) <= allowed,
+    )
+
+
+def allowed_s() -> tuple[float, float, float]:
+    """The bar of the CPU time after a kill: what a start and a bare interpreter take now."""
+    start = statistics.median(ready_s(Path(folder)) for folder in folders(KILLS))
+    bare = statistics.median(python_s("pass") for _ in range(KILLS))
+    return start + 1.5 * AGENTS * bare, start, bare
+
+
+def folders(number: int) -> Iterator[str]:
+    for _ in range(number):
+        with tempfile.TemporaryDirectory(prefix="synapsed-bench-") as folder:
+            yield folder
 
 
 def same_and_busy(running: Daemon, pids: dict[str, int]) -> bool:

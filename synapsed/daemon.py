@@ -20,7 +20,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import structlog
 
@@ -40,8 +40,7 @@ from synapsed.config.config_files import load_config
 from synapsed.config.paths import Paths
 from synapsed.errors import InvalidRequest, StoreError, SynapsedError
 from synapsed.interfaces import LineRouting, NewEvent
-from synapsed.keepers.launchers import Launcher, LaunchQueue, ProcessLauncher
-from synapsed.keepers.systemd_launcher import SystemdLauncher
+from synapsed.keepers.launch_plan import LinkFactory
 from synapsed.kernel import Kernel, Parts, open_parts
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.events import DaemonChanged
@@ -52,8 +51,16 @@ from synapsed.outgoing.poster import HttpPoster
 from synapsed.outgoing.posting import Posting
 from synapsed.outgoing.screening import AddressScreen
 from synapsed.outgoing.secrets import SecretPlaces
-from synapsed.parts.loading import LEFT_OUT, adapters, config_model, faces, log_left_out, stand_ins, unread_files
-from synapsed.pipes.acp_link_factory import AcpLinks
+from synapsed.parts.loading import (
+    LEFT_OUT,
+    adapters,
+    config_model,
+    faces,
+    load_late,
+    log_left_out,
+    stand_ins,
+    unread_files,
+)
 from synapsed.process.collector import collecting
 from synapsed.process.control_token import load_or_create
 from synapsed.process.extras import has_mcp
@@ -64,18 +71,18 @@ from synapsed.process.service_manager import ServiceNotifier, inherited_sockets
 from synapsed.process.state_lock import HomeLock, lock_home, prepare_directories, remove_stand_in
 from synapsed.process.time_zone import LocalZone
 from synapsed.profiles.library import ProfileLibrary
-from synapsed.pty.link_factory import PtyLinkFactory
-from synapsed.pty.program_version import VersionReader
-from synapsed.pty.shared_timer import Rounds
-from synapsed.screens.pool import ScreenPool
 from synapsed.store.backups import Backups
 from synapsed.store.store import SqliteStore
 from synapsed.supervisor.carriers import Carriers
 from synapsed.supervisor.hook_socket import HookSocket, answering, poked
+from synapsed.supervisor.late_links import LateLinks
 from synapsed.supervisor.launch_planner import ManagerSettings
 from synapsed.supervisor.manager import Manager
 from synapsed.supervisor.task_expiry import Retention
 from synapsed.supervisor.upkeep import DECIDE_SOCKET, HOOKS_SOCKET, Upkeep, watch_loop
+
+if TYPE_CHECKING:
+    from synapsed.keepers.launchers import Launcher
 
 FAILED = 1
 """The exit code of a daemon that could not go on."""
@@ -243,7 +250,34 @@ class Daemon:
             launches=lambda: [root.launch for root in parts.manager.directory.roots()],
         )
 
-    def _launcher(self) -> Launcher:
+    async def _links(self, store: SqliteStore, up: AsyncExitStack) -> LinkFactory:
+        """Returns the factory of links; `up` gets the end of what they share."""
+        await asyncio.to_thread(load_late)
+        from synapsed.keepers.launchers import LaunchQueue
+        from synapsed.pipes.acp_link_factory import AcpLinks
+        from synapsed.pty.link_factory import PtyLinkFactory
+        from synapsed.pty.program_version import VersionReader
+        from synapsed.pty.shared_timer import Rounds
+        from synapsed.screens.pool import ScreenPool
+
+        up.push_async_callback((screens := ScreenPool()).close)
+        rounds = Rounds(asyncio.get_running_loop())
+        return PtyLinkFactory(
+            paths=self._paths,
+            launcher=LaunchQueue(self._launcher()),
+            store=store,
+            clock=self._clock,
+            versions=VersionReader(self._paths.versions),
+            screens=screens,
+            rounds=rounds,
+            pipes=AcpLinks(paths=self._paths, store=store, clock=self._clock, screens=screens, rounds=rounds),
+            adapters=adapters(),
+        )
+
+    def _launcher(self) -> "Launcher":
+        from synapsed.keepers.launchers import ProcessLauncher
+        from synapsed.keepers.systemd_launcher import SystemdLauncher
+
         if self._agent_units:
             if (program := shutil.which("systemd-run")) is not None:
                 return SystemdLauncher(systemd_run=program, environ=self._environ)
@@ -261,8 +295,7 @@ class Daemon:
         up.push_async_callback(store.close)
         sampling = Sampling()
         carriers = Carriers(store, self._clock)
-        screens = ScreenPool()
-        up.push_async_callback(screens.close)
+        of_links = await up.enter_async_context(AsyncExitStack())  # closed after the manager, which closes the links
         manager = Manager(
             ManagerSettings(
                 paths=paths,
@@ -272,22 +305,12 @@ class Daemon:
                 tool_dir=_tool_directory(),
                 attributes=self._started_with,
                 mcp=has_mcp(),
-                adapters=(spoken := adapters()).keys(),
+                adapters=adapters,
                 on_config=lambda config: _reconfigure(config, kernel, parts),
             ),
             store=store,
             profiles=profiles,
-            factory=PtyLinkFactory(
-                paths=paths,
-                launcher=LaunchQueue(self._launcher()),
-                store=store,
-                clock=self._clock,
-                versions=VersionReader(paths.versions),
-                screens=screens,
-                rounds=(rounds := Rounds(asyncio.get_running_loop())),
-                pipes=AcpLinks(paths=paths, store=store, clock=self._clock, screens=screens, rounds=rounds),
-                adapters=spoken,
-            ),
+            factory=LateLinks(lambda: self._links(store, of_links), paths.state / "agents"),
             clock=self._clock,
             timers=asyncio.get_running_loop(),
             rng=random.random,

@@ -2,11 +2,11 @@
 
 A part is one folder, `synapsed/parts/NAME/`, and a feature; the kernel knows none by name. Its `face` module has the
 object FACE, which is always loaded, and has only data; the code of the part is loaded when it is opened. Beside the
-libraries (`a2a_types`, `documents`, `outgoing`, `own_python`, `shared`), kernel modules that parts use: `aio`, `api`
-(what the room exports), `api.operation`, `channels` (what the room exports), `clock`, `config.config` (for sections),
-`errors`, `interfaces`, `model` (all of it), `profiles.library` (what it exports of the room), `profiles.setting_spec`,
-`store.database`, `store.follower`, `store.idempotency`, `store.lookup`, `tasks` (what the room exports),
-`tasks.transitions`, `terminal.sandboxed` (for programs without rights).
+libraries (`a2a_types`, `documents`, `model.base`, `outgoing`, `own_python`, `shared`), kernel modules that parts use:
+`aio`, `api` (what the room exports), `api.operation`, `channels` (what the room exports), `clock`, `config.config` (for
+sections), `errors`, `interfaces`, `model` (all of it), `profiles.library` (what it exports of the room),
+`profiles.setting_spec`, `store.database`, `store.follower`, `store.idempotency`, `store.lookup`, `tasks` (what the room
+exports), `tasks.transitions`, `terminal.sandboxed` (for programs without rights).
 """
 
 import asyncio
@@ -27,6 +27,7 @@ from synapsed.config.config import ConfigKey
 from synapsed.config.paths import Paths
 from synapsed.errors import NotReady
 from synapsed.interfaces import Carrier, Control, Store
+from synapsed.model.base import Model
 from synapsed.model.figures import DaemonFigures
 from synapsed.model.grants import Grant, Token, TokenKind
 from synapsed.model.released_names import AutomatedKind
@@ -87,8 +88,10 @@ class Face:
     """Requests that the part answers."""
     routes_in: str = ""
     adapters_in: str = ""
-    """Module whose `ADAPTERS` has adapters of programs' side channels, by their names in profiles; it is loaded when
-    the daemon begins."""
+    """Module whose `ADAPTERS` has adapters of programs' side channels, by their names in profiles; it is loaded with
+    the first agent."""
+    late: Sequence[str] = ()
+    """Modules that the start leaves out: they are loaded in a thread before the first agent is adopted or started."""
     profiles_in: str = ""
     """A module whose `stand_ins(state)` returns files in the state directory that replace built-in profiles
     (`synapsed.profiles.library.StandIn`: path, and the version of synapsed since which there is that file), by the
@@ -134,7 +137,7 @@ class Kernel:
 
 
 # One automatic function of a part, for administrators of the daemon.
-class Automated(BaseModel):
+class Automated(Model):
     """State of a function: `ok`: it works; `idle`: it does nothing, and `problem` says why; `wrong`: it cannot work."""
 
     kind: AutomatedKind

@@ -2,13 +2,14 @@
 it pydantic-ai), and protobuf's parser refuses a whole task because of one. Importing this module is enough.
 """
 
-import re
 from collections.abc import Callable
 from typing import Any, Final
 
 from google.protobuf.internal import well_known_types
 
-NAIVE: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?")
+from synapsed.shared.regex import regex
+
+NAIVE: Final = regex(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?")
 
 _strict: Final[Callable[[Any, Any], None]] = well_known_types.Timestamp.FromJsonString
 

@@ -28,6 +28,7 @@ from dataclasses import dataclass, replace
 from synapsed.agents.lifecycle import ProcessEvent
 from synapsed.agents.restart_policy import Decision, GiveUp, Rest, Retry
 from synapsed.model.link import LinkExited
+from synapsed.shared.regex import regex
 from synapsed.tasks.transitions import describe_exit
 
 REFUSAL_S = 30.0
@@ -42,7 +43,7 @@ WORDS_MAX = 300
 BY_HAND_S = 30.0
 """Seconds that a program may take to end after keys that end it were pressed: hooks run first."""
 
-KILLED = re.compile(
+KILLED = regex(
     r"(?:^|[:\s])(?:Killed|Terminated|Aborted|Hangup|Bus error|Segmentation fault|Illegal instruction|Floating point "
     r"exception|Trace/breakpoint trap|Bad system call)(?: \(core dumped\)|(?: {2,}\S.*))?$"
 )
@@ -55,7 +56,7 @@ _LACKING = r"(?:not enough|too many|missing|requires an?)"
 _REFUSED = r"(?:not (?:recogni[sz]ed|supported|allowed)|is (?:unknown|invalid|ambiguous))"
 _ALONE = r"(?:are mutually exclusive|can(?:not| only) be (?:used|combined))"
 _SYSTEM = r"(?:\bEINVAL\b|\[Errno|: invalid argument\W*$)"
-REFUSALS = re.compile(
+REFUSALS = regex(
     rf"^(?!.*{_SYSTEM}).*(?:"
     rf"\b{_STRANGE}\s+(?:[\w-]+\s+)?{_THING}\b"
     rf"|\b{_LACKING}\s+(?:[\w-]+\s+)?{_THING}\b"
@@ -67,8 +68,8 @@ REFUSALS = re.compile(
 )
 """Words, in one line, for a refused command-line argument, but not those of a failed system call (`_SYSTEM`)."""
 
-_USAGE = re.compile(r"^\s*usage:", re.IGNORECASE)
-_ERROR = re.compile(r"^\W*(?:[\w.-]+:\s*)?(?:fatal|error|panic|exception|\w*Error)\b", re.IGNORECASE)
+_USAGE = regex(r"^\s*usage:", re.IGNORECASE)
+_ERROR = regex(r"^\W*(?:[\w.-]+:\s*)?(?:fatal|error|panic|exception|\w*Error)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

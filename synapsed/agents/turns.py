@@ -46,7 +46,6 @@ from synapsed.model.link import (
 from synapsed.model.records import ReplyRecord, TurnRecord
 from synapsed.model.task import INTERRUPTED_STATES, Artifact, Prompt, Task, TaskState
 from synapsed.profiles.profile import Profile
-from synapsed.pty.readiness import Moment, obstacle
 from synapsed.store.lookup import told_before
 from synapsed.tasks import prompt_text, transitions
 from synapsed.tasks.live_answer import Told
@@ -310,6 +309,8 @@ class AgentTurns:
     async def _receiver(self) -> AgentLink | None:
         """Returns the link, if it can be given a message now."""
         stops, runs = self.interruption.pending is not None, self._turn is not None
+        from synapsed.pty.readiness import Moment, obstacle  # with what reads screens, which only agents need
+
         now = Moment(hold=self._hold.hold(), interrupting=stops, in_turn=runs)
         if (link := self._process.link) is None or obstacle(now) is not None:
             return None

@@ -2,7 +2,7 @@
 (`model.figures`). Read-only."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,6 @@ from synapsed.model.records import AgentRecord
 from synapsed.model.task import Task, TaskState, WaitsBehind
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.profiles.profile import Profile
-from synapsed.pty.readiness import Moment, obstacle
 from synapsed.shared.choices import telling
 from synapsed.shared.counts import counted
 
@@ -151,8 +150,8 @@ def queued(task: Task, agents: Mapping[str, Agent]) -> Task:
     return task.model_copy(update={"waits_behind": behind})
 
 
-def profile_rows(library: ProfileLibrary) -> list[ProfileAnswer]:
-    return [_profile_row(library.get(name)) for name in library.names()]
+def profile_rows(library: ProfileLibrary, names: Collection[str] | None) -> list[ProfileAnswer]:
+    return [_profile_row(library.get(name)) for name in library.names() if names is None or name in names]
 
 
 def conversation_rows(
@@ -218,6 +217,8 @@ def _waited_for(agent: Agent) -> str | None:
 
 def _kept_from(agent: Agent) -> str | None:
     restarts = agent.record.restart_pending and not (agent.seen is not None and agent.seen.background)
+    from synapsed.pty.readiness import Moment, obstacle  # with what reads screens, which only agents need
+
     found = obstacle(Moment(hold=agent.hold.hold(), restarting=restarts, link=agent.seen))
     return found.held if found is not None else None
 

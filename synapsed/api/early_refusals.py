@@ -2,7 +2,6 @@
 HTTP. The answers have the form of all errors; the connection ends if aiohttp cannot read on."""
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any
@@ -12,6 +11,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import BadHttpMethod, HttpProcessingError, InvalidURLError, LineTooLong
 
 from synapsed.api.problems import http_problem, plain_problem, what_is_wrong
+from synapsed.shared.regex import regex
 
 LINE_MAX = 65_536
 """Bytes of a request's target: a parameter of 4,096 characters takes up to 12 bytes for each when it is encoded."""
@@ -19,7 +19,7 @@ FIELD_MAX = 8_190
 """Bytes of a header, with its name."""
 HEADERS_MAX = 128
 
-_UNKNOWN_METHOD = re.compile(r"b['\"]([A-Za-z0-9!#$%&*+.^_`|~-]{1,30}) \S+ HTTP/1\.[01]")
+_UNKNOWN_METHOD = regex(r"b['\"]([A-Za-z0-9!#$%&*+.^_`|~-]{1,30}) \S+ HTTP/1\.[01]")
 
 log = structlog.get_logger("synapsed.api")
 

@@ -8,7 +8,6 @@ a request comes from a client of the proxy: it has the rights of its token, not 
 
 import hmac
 import os
-import re
 import socket
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -29,11 +28,12 @@ from synapsed.api.rights import Peer, Rights, decide
 from synapsed.errors import Forbidden, InvalidRequest, TooLarge, Unauthorized, UnsupportedMedia
 from synapsed.interfaces import Directory, Token, TokenKind
 from synapsed.kernel import Bearers
+from synapsed.shared.regex import regex
 
 _MARKS: Final = ("X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Prefix", "Forwarded")
-_PREFIX: Final = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._~-]{1,64}){0,8}/?")
+_PREFIX: Final = regex(r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._~-]{1,64}){0,8}/?")
 """A path of at most eight names, none of which leads up."""
-_HOST: Final = re.compile(r"[A-Za-z0-9._:\[\]-]{1,255}")
+_HOST: Final = regex(r"[A-Za-z0-9._:\[\]-]{1,255}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """Questions of a program over a channel that takes a person's answer: the question in words, its options, and the
 answer in the program's own words. Pure; the profile has the place of every field (`DecisionSpec`)."""
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,11 +8,12 @@ from synapsed.channels.transcripts import at_path, clean
 from synapsed.model.about import About, about, command_in
 from synapsed.model.facts import Choice
 from synapsed.profiles.channel_spec import ChoiceSpec, DecisionSpec
+from synapsed.shared.regex import regex
 
 QUESTION_MAX = 100_000
 """Characters of a question; a longer one is cut at its end."""
 
-_VALUE = re.compile(r"\{=([\w.*-]+)\}")
+_VALUE = regex(r"\{=([\w.*-]+)\}")
 
 
 def texts_at(told: Any, path: str) -> list[str]:

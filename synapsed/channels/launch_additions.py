@@ -21,6 +21,7 @@ from synapsed import own_python
 from synapsed.errors import ConfigError
 from synapsed.profiles.channel_spec import Channel
 from synapsed.profiles.profile import Instructions, McpInjection, Profile
+from synapsed.shared.regex import regex
 
 HOOK_CLIENT = (Path(__file__).parent.parent / "hookclient.py").read_bytes()
 """Content of the hook client. Each launch has its own copy: if the installed one were gone, Python would end with 2, an
@@ -35,7 +36,7 @@ INSTRUCTIONS_FILE = "instructions.md"
 _MCP = own_python.command("synapsectl.__main__", "mcp")[1:]
 """Arguments that make `{python}` the MCP server: `{mcp}` in a list, `{mcp_json}` in a text."""
 _CONTEXT_FILE = "context.json"
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = regex(
     r"\{(?:(hook|hook_json|decide|decide_json|file|sha256):([\w.-]+)"
     r"|(port|server_socket|agent_dir|launch_dir|inbox|conversation|python|packages|mcp_json|control_socket|instructions|instructions_json))\}"
 )

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from synapsed.errors import ConfigError
 from synapsed.model.released_names import CONFIG_KEYS, installing
+from synapsed.shared.regex import regex
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -121,7 +122,7 @@ _BOUNDS = {
     "union_tag_invalid": "{discriminator} must be one of {expected_tags}, not {tag!r}",
     "union_tag_not_found": "{discriminator} is missing",
 }
-_ABOUT = re.compile(r"^Input should |^Value error, ")
+_ABOUT = regex(r"^Input should |^Value error, ")
 
 
 def _in_toml(error: "ErrorDetails", key: str) -> str:
@@ -163,7 +164,7 @@ def unreadable(path: Path, error: OSError | UnicodeDecodeError) -> str:
     return f"{path}: {error.strerror or error}"
 
 
-_TABLE = re.compile(r"\s*(?P<array>\[)?\[(?P<name>[^\[\]]+)\]")
+_TABLE = regex(r"\s*(?P<array>\[)?\[(?P<name>[^\[\]]+)\]")
 
 type _Steps = Sequence[int | str]
 

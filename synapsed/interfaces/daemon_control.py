@@ -155,7 +155,9 @@ class Directory(Protocol):
         """Returns the evidence for the agent's state, strongest first: its process, then the reports of its link."""
         ...
 
-    def profiles(self) -> list[ProfileAnswer]: ...
+    def profiles(self, names: Collection[str] | None = None) -> list[ProfileAnswer]:
+        """Returns these profiles, or all of them, which may take as long as all need to be read."""
+        ...
 
     async def conversations(
         self, home: str | None, *, profile: str | None, cwd: str | None, env: Mapping[str, str]

@@ -10,12 +10,13 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping,
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from synapsed.aio import Timer
 from synapsed.interfaces.agent_link import Attachment, TypedLine
 from synapsed.model.agent import Activity, AgentView
 from synapsed.model.attention import AttentionItem, HostSaid
+from synapsed.model.base import Model
 from synapsed.model.events import EventData, NewEvent
 from synapsed.model.facts import ChannelFact
 from synapsed.model.link import LinkEvent
@@ -343,7 +344,7 @@ class AgentSource(Protocol):
         ...
 
 
-class PushPlace(BaseModel):
+class PushPlace(Model):
     """Address at which a browser is notified (RFC 8030), and the keys for messages that only it can read (RFC 8291)."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -366,9 +367,9 @@ class Subscriber:
 
 
 class Subscriptions(Protocol):
-    key: str | None
-    """The public key with which a page subscribes, as browsers want it; the part that sends notices sets it. None: no
-    notices are sent."""
+    key: Callable[[], Awaitable[str | None]]
+    """Returns the public key with which a page subscribes, as browsers want it; the part that sends notices sets it.
+    None: no notices are sent."""
     on_subscribed: Callable[[], None]
     """Called when a subscription was turned on or off, or its grant has ended."""
 

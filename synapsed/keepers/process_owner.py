@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from synapsed.keeper.processes import parent_of, start_mark
 from synapsed.model.records import LaunchRecord
+from synapsed.shared.regex import regex
 
 ANCESTORS_MAX = 256
 """Number of generations that are searched."""
@@ -24,7 +25,7 @@ TOKEN_VARIABLE = b"SYNAPSE_AGENT_TOKEN="
 
 _READ = 64 * 1024
 
-_UNIT = re.compile(r"/(synapse-agent-[^/\n]+\.service)(?:/|$)", re.MULTILINE)
+_UNIT = regex(r"/(synapse-agent-[^/\n]+\.service)(?:/|$)", re.MULTILINE)
 
 
 class Root(NamedTuple):

@@ -6,13 +6,13 @@ contains.
 """
 
 import difflib
-import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from synapsed.shared.counts import counted
+from synapsed.shared.regex import regex
 
 COMMAND_MAX: Final = 100_000
 """Characters of a command. A longer one is not shown at all, because a part of it would be another command."""
@@ -36,7 +36,7 @@ _WHOLE: Final = ("content", "file_text", "new_source", "newText")
 _PATCHES: Final = ("diff", "patch", "patchText", "fileDiff", "input", *_COMMANDS)
 """Fields that may have a patch; some programs give a patch to their shell."""
 
-_PATCH = re.compile(r"\s*(?:\*\*\* Begin Patch\b|diff --git |Index: |--- |@@ )")
+_PATCH = regex(r"\s*(?:\*\*\* Begin Patch\b|diff --git |Index: |--- |@@ )")
 
 
 @dataclass(frozen=True, slots=True)

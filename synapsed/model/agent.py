@@ -8,16 +8,18 @@ from enum import StrEnum
 from pathlib import PurePath
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from synapsed.errors import AmbiguousAddress, InvalidRequest, UnknownAgent
+from synapsed.model.base import Model
 from synapsed.model.sender import PERSON, SYSTEM, UNKNOWN
 from synapsed.model.task import Prompt
+from synapsed.shared.regex import regex
 
-NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+NAME_PATTERN = regex(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _SENDERS = frozenset({SYSTEM, UNKNOWN, PERSON})
 """Names of senders that are no agents."""
-_LIKE_AN_ID = re.compile(r"(?i:synapse)-.+-\d{1,5}")
+_LIKE_AN_ID = regex(r"(?i:synapse)-.+-\d{1,5}")
 ADDRESS_MAX = 128
 """Largest number of characters of an address that are compared; every valid address is shorter."""
 
@@ -200,7 +202,7 @@ def _hint(wanted: str, names: list[str]) -> str:
     return "no agent is known; start one with 'synapsectl start PROFILE'"
 
 
-class AgentView(BaseModel):
+class AgentView(Model):
     """One element of `list --json` (docs/synapsectl.md). `since` is RFC 3339; `pid` is the agent program's."""
 
     model_config = ConfigDict(extra="forbid")
@@ -256,7 +258,7 @@ class StartedAgent(AgentView):
     """The names of variables of the caller's environment that went along and decide which code runs."""
 
 
-class Testimony(BaseModel):
+class Testimony(Model):
     """Report of one channel about an agent (`status --explain`). `since` is RFC 3339, None if it is not known;
     `decides`: the agent's state follows this report."""
 
@@ -268,7 +270,7 @@ class Testimony(BaseModel):
     decides: bool
 
 
-class Conversation(BaseModel):
+class Conversation(Model):
     """`id` is the program's own, None if nothing was said yet or the program reports none; `resumed`: the running
     program was started in this conversation. `note` says how it began, if it is not the agent's first."""
 
@@ -281,7 +283,7 @@ class Conversation(BaseModel):
     note: str | None
 
 
-class ProfileAnswer(BaseModel):
+class ProfileAnswer(Model):
     model_config = ConfigDict(extra="forbid")
 
     name: str
@@ -300,7 +302,7 @@ class ProfileAnswer(BaseModel):
     source: str
 
 
-class ConversationAnswer(BaseModel):
+class ConversationAnswer(Model):
     model_config = ConfigDict(extra="forbid")
 
     profile: str

@@ -3,8 +3,9 @@
 from enum import StrEnum
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
+from synapsed.model.base import Model
 from synapsed.model.task import PromptOption
 
 type AttentionKind = Literal[
@@ -40,7 +41,7 @@ def kind_of(told: str) -> AttentionKind:
     return OF_PROMPT.get(told) or told  # type: ignore[return-value]  # it is a kind, where it is no prompt's type
 
 
-class AttentionItem(BaseModel):
+class AttentionItem(Model):
     """One thing that waits for a person."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -77,7 +78,7 @@ class HostState(StrEnum):
     """The way to it has ended; it is tried again."""
 
 
-class HostSaid(BaseModel):
+class HostSaid(Model):
     """State of the inbox of another host."""
 
     model_config = ConfigDict(extra="forbid")
@@ -90,7 +91,7 @@ class HostSaid(BaseModel):
 
 
 # Answer after a person has put an item away.
-class PutAway(BaseModel):
+class PutAway(Model):
     model_config = ConfigDict(extra="forbid")
 
     status: Literal["seen"]

@@ -5,16 +5,16 @@ The address of such a file is `syn-file:<id>`, or `syn-file:<host>/<id>`: this i
 cannot lead out of it.
 """
 
-import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Self
 
 from synapsed.model.task import FilePart, Part
+from synapsed.shared.regex import regex
 
 SCHEME: Final = "syn-file:"
 SIZE: Final = "size"
 """Key of the metadata of a part with such a file: its size in bytes."""
-_ADDRESS: Final = re.compile(r"syn-file:(?:([a-z0-9][a-z0-9-]{0,30})/)?([0-9a-f]{32})")
+_ADDRESS: Final = regex(r"syn-file:(?:([a-z0-9][a-z0-9-]{0,30})/)?([0-9a-f]{32})")
 
 
 class KeptFile(NamedTuple):

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from ahocorasick_rs import AhoCorasick, Implementation
 
+from synapsed.shared.regex import regex
 from synapsed.shared.visible import visible
 
 __all__ = [
@@ -67,12 +68,12 @@ class _Shape(NamedTuple):
 def _shape(literals: str, rest: str) -> _Shape:
     """Returns the shape of a word that begins with one of the `literals` and goes on as the pattern `rest`."""
     words = tuple(literals.split())
-    return _Shape(words, re.compile(f"{_LEFT}(?:{'|'.join(map(re.escape, words))}){rest}"), any_case=False)
+    return _Shape(words, regex(f"{_LEFT}(?:{'|'.join(map(re.escape, words))}){rest}"), any_case=False)
 
 
 def _named(literals: str, pattern: str) -> _Shape:
     """Returns the shape of a secret that follows a name in letters of any case."""
-    return _Shape(tuple(literals.split("|")), re.compile(pattern, re.IGNORECASE), any_case=True)
+    return _Shape(tuple(literals.split("|")), regex(pattern, re.IGNORECASE), any_case=True)
 
 
 _SHAPES = (
@@ -119,12 +120,12 @@ _SHAPES = (
     _shape("xapp-", r"[A-Za-z0-9\-]{10,512}"),
     _shape("hooks.slack.com/", r"(?:services|workflows|triggers)/(?P<bare>[A-Za-z0-9/_\-]{10,256})"),
     _shape("discord.com/api/webhooks/ discordapp.com/api/webhooks/", rf"\d{{5,24}}/(?P<bare>{_U}{{20,128}})"),
-    _Shape((".webhook.office.com/",), re.compile(r"\.webhook\.office\.com/(?P<bare>[\w/@\-]{20,512})"), any_case=False),
+    _Shape((".webhook.office.com/",), regex(r"\.webhook\.office\.com/(?P<bare>[\w/@\-]{20,512})"), any_case=False),
     _shape("MD MT Mj Mz ND NT Nj Nz OD OT", rf"{_X}{{20,26}}\.{_U}{{6}}\.{_U}{{27,45}}"),
     _shape("SG.", rf"{_U}{{16,32}}\.{_U}{{16,64}}"),
     _shape("key- SK AC", rf"[a-f0-9]{{32}}{_END}"),
     # a bot's token, after its number
-    _Shape((":AA",), re.compile(rf":(?P<bare>AA{_U}{{32,34}})(?!{_U})"), any_case=False),
+    _Shape((":AA",), regex(rf":(?P<bare>AA{_U}{{32,34}})(?!{_U})"), any_case=False),
     # money and shops
     _shape("sk_live_ sk_test_ rk_live_ rk_test_", rf"{_X}{{10,255}}"),
     _shape("whsec_", r"[A-Za-z0-9+/=]{16,255}"),
@@ -142,7 +143,7 @@ _SHAPES = (
     _shape("sl.", rf"{_U}{{100,2048}}"),
     _shape("CFPAT-", rf"{_U}{{43}}"),
     _shape("EZAK EZTK", rf"{_X}{{50,64}}"),
-    _Shape((".atlasv1.",), re.compile(r"\.atlasv1\.[A-Za-z0-9_=\-]{60,80}"), any_case=False),
+    _Shape((".atlasv1.",), regex(r"\.atlasv1\.[A-Za-z0-9_=\-]{60,80}"), any_case=False),
 )
 
 _NAMED = (
@@ -243,10 +244,10 @@ class _Finder:
 _EXACT = _Finder(_SHAPES)
 _ANY_CASE = _Finder(_BY_NAME)
 _COUNTED = {"token", "api", "access", "account", "auth", "storage", "master"}
-_NUMBER = re.compile(r"\d{1,9}(?:\.\d*)?[kKmM%]?")
+_NUMBER = regex(r"\d{1,9}(?:\.\d*)?[kKmM%]?")
 """A number beside such a word is a count: `tokens: 5`. A password may be a number."""
 
-_KEY_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_KEY_WORDS = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _SECRET_WORDS = frozenset(
     {
         *("password", "passwd", "passwort", "passphrase", "pwd", "secret", "secrets", "token", "credential"),
@@ -270,12 +271,12 @@ _NESTED = _Finder(
         ),
     )
 )
-_BEFORE_COLON = re.compile(
+_BEFORE_COLON = regex(
     r"(?:https?|sql|postgres|redis|rediss|amqps?|mongodb|srv|ftps?|ssh|git|ldaps?|smtps?|imaps?|\d{6})\Z", re.IGNORECASE
 )
 _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
 """ASCII without blanks, the characters of tokens."""
-_LAST_NAME = re.compile(
+_LAST_NAME = regex(
     rf"(?:{_NAMED}|authorization|cookies?|bearer|basic)[a-z0-9_-]{{0,32}}+\\{{0,3}}['\"]?\s{{0,8}}+(?:=>|:=|[=:])?\s{{0,8}}+"
     r"(?:\\{0,3}[\"'`][^\"'`\n]{0,2048}+|(?:(?:bearer|basic|token)\s{1,8}+)?[!-~]{0,2048}+)\Z|"
     r"cookies?['\"]?\s{0,8}[=:][^\n]{0,2048}+\Z|(?<![a-z0-9-])(?:-u|--(?:proxy-)?user)[ =]\s{0,8}[!-~]{0,1024}+\Z",

@@ -2,12 +2,13 @@
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
 from synapsed.model.attributes import ProcessAttributes
+from synapsed.model.base import Model
 
 
-class LogProgress(BaseModel):
+class LogProgress(Model):
     """Progress in the log: events up to `cursor` are done. For a receiver elsewhere also its failures since the last
     success: `attempt` counts them; `failing_since` and `retry_at` are in seconds since the epoch, None while nothing
     fails."""
@@ -32,7 +33,7 @@ class FollowerState(LogProgress):
     """Secret value that it keeps for itself. By its name it is encrypted in the database."""
 
 
-class _Record(BaseModel):
+class _Record(Model):
     model_config = ConfigDict(extra="ignore")
 
 

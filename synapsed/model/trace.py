@@ -6,10 +6,11 @@ before and after a kill, gives them the same ids. A trace context from outside s
 """
 
 import hashlib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
+
+from synapsed.shared.regex import regex
 
 TRACEPARENT: Final = "traceparent"
 TRACESTATE: Final = "tracestate"
@@ -18,10 +19,8 @@ TRACESTATE: Final = "tracestate"
 STATE_MAX: Final = 512
 """Characters of `tracestate` that are passed on; a longer one is left out, as the recommendation allows."""
 
-_FORM: Final = re.compile(
-    r"(?P<version>[0-9a-f]{2})-(?P<trace>[0-9a-f]{32})-(?P<span>[0-9a-f]{16})-(?P<flags>[0-9a-f]{2})"
-)
-_STATE: Final = re.compile(r"[\x20-\x7e]*")
+_FORM: Final = regex(r"(?P<version>[0-9a-f]{2})-(?P<trace>[0-9a-f]{32})-(?P<span>[0-9a-f]{16})-(?P<flags>[0-9a-f]{2})")
+_STATE: Final = regex(r"[\x20-\x7e]*")
 _SAMPLED: Final = 1
 
 

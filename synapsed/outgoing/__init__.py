@@ -9,19 +9,21 @@ The room also has tools for all senders of notifications:
 Variables such as HTTP_PROXY have no effect: they belong to the shell that started the daemon.
 """
 
-import re
 import socket
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
+
+from synapsed.model.base import Model
+from synapsed.shared.regex import regex
 
 VARIABLES: Final = ("http_proxy", "https_proxy", "all_proxy")
 """Variables by which most programs get a proxy, in small or capital letters."""
-_NAME: Final = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_-]{0,62})\.)*[a-z0-9_](?:[a-z0-9_-]{0,62})")
-_NUMBER: Final = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*")
+_NAME: Final = regex(r"(?:[a-z0-9_](?:[a-z0-9_-]{0,62})\.)*[a-z0-9_](?:[a-z0-9_-]{0,62})")
+_NUMBER: Final = regex(r"[0-9]+|0[xX][0-9a-fA-F]*")
 
 
 def proxies_in(environ: Mapping[str, str]) -> list[str]:
@@ -84,7 +86,7 @@ def _network(place: str) -> IPv4Network | IPv6Network | None:
         return None
 
 
-class OutgoingConfig(BaseModel):
+class OutgoingConfig(Model):
     """`[outgoing]`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -132,7 +134,7 @@ def _networks(value: list[str]) -> list[str]:
     return value
 
 
-class PushPolicy(BaseModel):
+class PushPolicy(Model):
     """`[a2a.push]`: the receivers elsewhere that may be notified, and the retries. Times are seconds."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

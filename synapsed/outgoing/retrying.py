@@ -9,7 +9,6 @@ moves along.
 """
 
 from datetime import UTC
-from email.utils import parsedate_to_datetime
 
 from synapsed.clock import backoff
 from synapsed.model.records import LogProgress
@@ -69,6 +68,8 @@ def retry_after(header: str | None, *, now: float) -> float | None:
     if text.isascii() and text.isdigit():
         seconds = float(text[:12])
     else:
+        from email.utils import parsedate_to_datetime
+
         try:
             date = parsedate_to_datetime(text)
             seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now

@@ -7,7 +7,6 @@ factory), because a name may mean another address by then. If a proxy makes the 
 address: then the name is judged (`AddressScreen.permits_host`).
 """
 
-import re
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
@@ -15,6 +14,7 @@ from yarl import URL
 
 from synapsed.errors import InvalidRequest
 from synapsed.outgoing import LOOPBACK, address_of, is_number
+from synapsed.shared.regex import regex
 
 URL_MAX = 2048
 """Characters of a URL."""
@@ -31,7 +31,7 @@ _TRANSITIONAL = (ip_network("::/96"), ip_network("2002::/16"), ip_network("2001:
 """IPv4-compatible, 6to4, Teredo: networks that lead to an IPv4 address by an unknown relay."""
 _NOBODYS = ("local", "localdomain", "localhost", "lan", "home", "corp", "internal", "intranet", "private", "arpa")
 """Ends of names that have a meaning in a local network only, if any."""
-_UNPRINTABLE = re.compile(r"[\x00-\x20\x7f-\x9f\\]")
+_UNPRINTABLE = regex(r"[\x00-\x20\x7f-\x9f\\]")
 
 
 class AddressScreen:

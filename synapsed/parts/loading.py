@@ -5,10 +5,10 @@ import importlib
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 
-from synapsed.channels import Adapter
 from synapsed.config.config import Config
 from synapsed.config.paths import Paths
 from synapsed.kernel import Face
@@ -17,6 +17,12 @@ from synapsed.parts import outside
 from synapsed.parts.config import added_keys, config_with
 from synapsed.parts.list import NAMES
 from synapsed.profiles.library import StandIn
+
+if TYPE_CHECKING:
+    from synapsed.channels import Adapter
+
+LINKS = ("synapsed.keepers.systemd_launcher", "synapsed.pipes.acp_link_factory", "synapsed.pty.link_factory")
+"""Modules that load the rooms of links."""
 
 LEFT_OUT: dict[str, str] = {}
 """Parts of other distributions whose faces cannot be loaded, with the reasons."""
@@ -68,7 +74,15 @@ def config_model() -> type[Config]:
     return config_with(faces())
 
 
-def adapters() -> dict[str, Adapter]:
+def load_late() -> None:
+    """Loads the modules of parts and of the kernel that agents need, and a start without agents does not. Blocks."""
+    for module in (*LINKS, *(module for face in faces() for module in face.late)):
+        importlib.import_module(module)
+    adapters()
+
+
+@cache
+def adapters() -> "dict[str, Adapter]":
     """Returns the adapters of side channels, by their names in profiles."""
     found: dict[str, Adapter] = {}
     for face in (face for face in faces() if face.adapters_in):

@@ -15,6 +15,7 @@ from typing import Any
 from synapsed.model.facts import TurnEnded, TurnFailed, TurnInterrupted, TurnOver
 from synapsed.pipes.acp_reports import CHANNEL
 from synapsed.profiles.screen_spec import ErrorPattern
+from synapsed.shared.regex import regex
 
 MESSAGES_MAX = 1000
 """Largest number of messages kept of a turn; the text of further ones is added to the last."""
@@ -166,9 +167,9 @@ MESSAGE_MAX = 2000
 """Largest number of characters kept of a failure's message."""
 
 _CODES = {401: "AUTH_REQUIRED", 403: "AUTH_REQUIRED", -32000: "AUTH_REQUIRED", 429: "RATE_LIMITED"}
-_LIMIT = re.compile(r"\b429\b|rate.?limit|too many requests|quota", re.IGNORECASE)
-_SIGN_IN = re.compile(r"\b40[13]\b|unauthori[sz]ed|authenticat|not logged in|api key", re.IGNORECASE)
-_FULL = re.compile(r"context (?:length|window)|too long|maximum context", re.IGNORECASE)
+_LIMIT = regex(r"\b429\b|rate.?limit|too many requests|quota", re.IGNORECASE)
+_SIGN_IN = regex(r"\b40[13]\b|unauthori[sz]ed|authenticat|not logged in|api key", re.IGNORECASE)
+_FULL = regex(r"context (?:length|window)|too long|maximum context", re.IGNORECASE)
 
 
 def outcome(

@@ -10,16 +10,16 @@ again. `told_to` is the offset of the program's output up to which the transcrip
 import codecs
 import contextlib
 import os
-import re
 from pathlib import Path
 
 from synapsed.keeper.spool import Spool
+from synapsed.shared.regex import regex
 
 PROMPT = "› "
 ERASE = "\r\x1b[K"
 _DIM, _BOLD, _PLAIN = "\x1b[2m", "\x1b[1m", "\x1b[0m"
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-_SEQUENCE = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[O]?.|\x1b")
+_CONTROL = regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_SEQUENCE = regex(rb"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[O]?.|\x1b")
 DRAFT_MAX = 4096
 """Largest number of characters in a line that a person writes."""
 

@@ -19,6 +19,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from synapsed.shared.regex import regex
+
 
 class Leftover(NamedTuple):
     """Environment variables that a program sets for its own child processes, and that an agent must not inherit."""
@@ -70,7 +72,7 @@ they decide which code runs. `CONNECTION` lead to a login: another login has oth
 (tmux's `update-environment`, and those that desktops have added since). PATH is not among them: it belongs to the
 activations in the shell of the start, which stay, and no person has chosen a mixture of both."""
 
-_OPTION = re.compile(r'(?:[^\s"]|"(?:\\.|[^"\\])*")+')
+_OPTION = regex(r'(?:[^\s"]|"(?:\\.|[^"\\])*")+')
 """A word of NODE_OPTIONS; quoted parts may have blanks."""
 _DEBUGS = ("--inspect", "--debug-port")
 _TAKES_VALUE = ("--inspect-port", "--debug-port", "--inspect-publish-uid")

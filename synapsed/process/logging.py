@@ -17,7 +17,6 @@ import json
 import logging
 import logging.handlers
 import os
-import re
 import socket
 import struct
 import sys
@@ -30,6 +29,7 @@ import structlog
 
 from synapsed.model import masking
 from synapsed.model.masking import MASK
+from synapsed.shared.regex import regex
 
 SOCKET = Path("/run/systemd/journal/socket")
 
@@ -40,7 +40,7 @@ VALUE_MAX = 32 * 1024
 """Characters of one field; a datagram has to fit into a socket's buffer."""
 
 _TOLD_OTHERWISE = frozenset({"event", "level", "timestamp", "exception"})
-_NO_FIELD_NAME = re.compile(r"[^A-Z0-9_]")
+_NO_FIELD_NAME = regex(r"[^A-Z0-9_]")
 _NAME_MAX = 64
 
 _PRIORITIES = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6))
@@ -120,7 +120,7 @@ AGENT_FILE_BYTES = 1024 * 1024
 AGENT_FILES_MAX = 64
 """Logs of agents that are open at the same time."""
 
-_AGENT_ID = re.compile(r"synapse-[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
+_AGENT_ID = regex(r"synapse-[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 
 REPEATED_EVERY_S = 1.0
 """Seconds between two equal warnings in the log."""

@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-PRINTED = re.compile(r"\d+(?:\.\d+)+(?:-[0-9A-Za-z][0-9A-Za-z.-]*)?", re.MULTILINE)
+from synapsed.shared.regex import regex
+
+PRINTED = regex(r"\d+(?:\.\d+)+(?:-[0-9A-Za-z][0-9A-Za-z.-]*)?", re.MULTILINE)
 """A version as most programs print it."""
 
-_RELEASE = re.compile(r"(?P<numbers>\d+(?:\.\d+)*)(?P<preview>-[0-9A-Za-z.-]+)?(?:\+.*)?")
+_RELEASE = regex(r"(?P<numbers>\d+(?:\.\d+)*)(?P<preview>-[0-9A-Za-z.-]+)?(?:\+.*)?")
 NUMBERS_MAX = 8
 
 
@@ -60,7 +62,7 @@ READ_MAX = 1 << 20
 """Bytes of a package's files that are read."""
 FOLDERS_MAX = 6
 """Number of folders above a program that are searched for its package.json."""
-_VERSION = re.compile(r"^Version: (?P<version>\S+)\s*$", re.MULTILINE)
+_VERSION = regex(r"^Version: (?P<version>\S+)\s*$", re.MULTILINE)
 
 
 def package_version(program: str) -> str | None:

@@ -8,12 +8,13 @@ the ends of a row; the signs of a state are searched in the last `rows` rows of 
 import signal
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
+from synapsed.model.base import Model
 from synapsed.profiles.channel_spec import ErrorCode, Pattern, TextPattern, has
 
 
-class _Section(BaseModel):
+class _Section(Model):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 

@@ -2,8 +2,9 @@
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
+from synapsed.model.base import Model
 from synapsed.profiles.channel_spec import Pattern
 from synapsed.profiles.releases import PRINTED, find, key
 
@@ -17,7 +18,7 @@ def _checked_release(version: str) -> str:
 Release = Annotated[str, AfterValidator(_checked_release)]
 
 
-class VersionCheck(BaseModel):
+class VersionCheck(Model):
     """Says how to ask the program for its version. Without this table it is never asked."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -53,7 +54,7 @@ _SAME = frozenset(
 """Keys of a profile that are the same for every version."""
 
 
-class Variant(BaseModel):
+class Variant(Model):
     """Differences in some versions of the program, from `since` on and before `below`; they override the profile."""
 
     model_config = ConfigDict(extra="allow", frozen=True)

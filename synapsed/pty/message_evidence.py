@@ -26,6 +26,7 @@ from synapsed.model.facts import ChannelFact, PromptAccepted, TurnEnded
 from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import Composer
 from synapsed.pty.turn_types import BEFORE_SUBMISSION, OWN_SOURCES, Phase, Seen, TurnState, works
+from synapsed.shared.regex import regex
 from synapsed.terminal.answer import anchor_of, shows
 from synapsed.terminal.delivery import Typed, squeezed
 from synapsed.terminal.look import Look
@@ -40,7 +41,7 @@ FOUND_BY = range(12, 20)
 """Least and largest number of characters, without blanks, of a message's first line by which the message is found after
 other text."""
 
-_WORD = re.compile(r"\w")
+_WORD = regex(r"\w")
 
 
 class MessageInComposer:

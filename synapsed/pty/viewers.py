@@ -27,6 +27,7 @@ from synapsed.errors import Forbidden
 from synapsed.interfaces import TypedLine
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.records import Checkpoint
+from synapsed.shared.regex import regex
 from synapsed.terminal.pane import UNDO, UNDO_ON_ONE_SCREEN, notice_rows
 from synapsed.terminal.screen_messages import Redraw
 from synapsed.terminal.viewer_filter import ViewerFilter
@@ -37,7 +38,7 @@ BUFFER_MAX = 1 << 20
 FOCUS = (b"\x1b[I", b"\x1b[O")
 """A terminal's reports that it has got the focus, and that it has lost it. They need no key or click: with some window
 managers, the focus follows the mouse."""
-_REPORTS = re.compile(rb"(?:\x1b\[(?:<[\d;]*[Mm]|M...|[IO]))+", re.DOTALL)
+_REPORTS = regex(rb"(?:\x1b\[(?:<[\d;]*[Mm]|M...|[IO]))+", re.DOTALL)
 
 PRESENT_S = 120.0
 """Seconds for which a person counts as present at the terminal after a sign (key, mouse, focus, another size). Other

@@ -9,9 +9,10 @@ import signal
 from pathlib import Path
 
 import structlog
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from synapsed import aio, own_python
+from synapsed.model.base import Model
 from synapsed.model.records import Checkpoint
 from synapsed.shared.files import write_whole
 from synapsed.terminal.look import Harm
@@ -25,7 +26,7 @@ without a screen."""
 log = structlog.stdlib.get_logger("synapsed.screens")
 
 
-class _Record(BaseModel):
+class _Record(Model):
     model_config = ConfigDict(extra="ignore")
 
     launch_id: str

@@ -8,7 +8,6 @@ may have been replaced since the daemon started.
 import base64
 import json
 import pickle
-import re
 import struct
 import traceback
 from collections.abc import Iterator, Sequence
@@ -22,6 +21,7 @@ from synapsed.model.facts import BACKGROUND_MAX, BACKGROUND_NAME
 from synapsed.model.picture import Ink, Picture, Rows
 from synapsed.model.records import Checkpoint
 from synapsed.profiles.profile import Profile
+from synapsed.shared.regex import regex
 from synapsed.terminal.explain import Witness
 from synapsed.terminal.look import Harm, Look, TerminalReply
 from synapsed.terminal.menu_rows import MenuOption
@@ -132,13 +132,13 @@ SIZE_MAX = 1000
 """Largest number of columns, and of rows, of a screen."""
 
 
-CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f]")
+CONTROLS = regex("[\x00-\x1f\x7f-\x9f]")
 
 
-CONTROLS_BUT_BREAKS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+CONTROLS_BUT_BREAKS = regex("[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 
-_PRINTED = re.compile(rb"\xc2[\x80-\x9f]|\x7f")
+_PRINTED = regex(rb"\xc2[\x80-\x9f]|\x7f")
 """The control characters, in UTF-8, that the emulator keeps as text and that JSON does not escape."""
 
 

@@ -1,9 +1,10 @@
 """Chooses the option of a prompt that says yes, or no, to the present question, by the options' own words. It also
 finds the most useful part of a prompt's text. It uses the standard library only, because the tool imports it too."""
 
-import re
 from collections.abc import Mapping
 from typing import Any, Literal
+
+from synapsed.shared.regex import regex
 
 YES = frozenset({"accept", "allow", "approve", "confirm", "continue", "ok", "proceed", "trust", "y", "yes"})
 NO = frozenset(
@@ -23,8 +24,8 @@ SCREEN = "screen"
 LAST_ROWS = 3
 """Number of rows from the end of such a screen, where its question stands."""
 
-_FIRST = re.compile(r"\W*(don['’]t|do not|\w+)")
-_PLAIN = re.compile(r"\W*\w+(?:,? (?:once|one time|allow once|this once))?\W*(?:\([^()]*\))?\W*")
+_FIRST = regex(r"\W*(don['’]t|do not|\w+)")
+_PLAIN = regex(r"\W*\w+(?:,? (?:once|one time|allow once|this once))?\W*(?:\([^()]*\))?\W*")
 """A plain yes or no, which is preferred if several options fit."""
 
 

@@ -20,11 +20,10 @@ import re
 import sqlite3
 import sys
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from pydantic import BaseModel
 
 from synapsed.documents.budget import Budget
@@ -33,14 +32,18 @@ from synapsed.documents.writing import LARGE, Texts, has_large, joined
 from synapsed.errors import StoreError
 from synapsed.model.masking import is_secret_key, mask, nested_under_key, secret_spans
 from synapsed.shared.files import write_whole
+from synapsed.shared.regex import regex
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 KEY_BYTES = 32
 _NONCE_BYTES = 12
 _MARK: Final = "\u27e6sealed:"
 SEALED: Final = _MARK.encode()
 """Beginning of each sealed secret."""
-_SEALED = re.compile(_MARK + "([A-Za-z0-9_-]{38,})\u27e7")
-_SEALED_BYTES = re.compile(_SEALED.pattern.encode())
+_SEALED = regex(_MARK + "([A-Za-z0-9_-]{38,})\u27e7")
+_SEALED_BYTES = regex(_SEALED.pattern.encode())
 _BLOB = b"\x00sealed1"
 """Beginning of a sealed blob; a redraw of a screen begins with ESC."""
 
@@ -50,7 +53,13 @@ class Sealer:
     with another key cannot be read: a mark stays as it is, a blob is None."""
 
     def __init__(self, key: bytes) -> None:
-        self._cipher = AESGCM(key)
+        self._key = key
+
+    @cached_property
+    def _cipher(self) -> "AESGCM":
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # 30 ms, and most homes have no secret at first
+
+        return AESGCM(self._key)
 
     def prepare(self, connection: sqlite3.Connection) -> None:
         """Makes `connection` return texts as they were before sealing, and adds the SQL function `unsealed`."""
@@ -84,11 +93,7 @@ class Sealer:
     def unseal_blob(self, blob: bytes) -> bytes | None:
         if not blob.startswith(_BLOB):
             return blob  # written by an older version
-        start = len(_BLOB)
-        try:
-            return self._cipher.decrypt(blob[start : start + _NONCE_BYTES], blob[start + _NONCE_BYTES :], None)
-        except InvalidTag:
-            return None
+        return self._decrypt(blob[len(_BLOB) :])
 
     def _sealed(self, secret: str) -> str:
         nonce = os.urandom(_NONCE_BYTES)
@@ -100,7 +105,12 @@ class Sealer:
         return match[0] if secret is None else secret.decode("utf-8", "surrogatepass")
 
     def _unsealed_letters(self, letters: str) -> bytes | None:
-        sealed = base64.urlsafe_b64decode(letters + "=" * (-len(letters) % 4))
+        return self._decrypt(base64.urlsafe_b64decode(letters + "=" * (-len(letters) % 4)))
+
+    def _decrypt(self, sealed: bytes) -> bytes | None:
+        """Returns what was sealed; None if it was sealed with another key."""
+        from cryptography.exceptions import InvalidTag
+
         try:
             return self._cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], None)
         except InvalidTag:

@@ -125,16 +125,17 @@ class AgentDirectory:
     async def explain(self, agent_id: str) -> list[Testimony]:
         return await views.explanation_of(agent_of(self._agents, agent_id))
 
-    def profiles(self) -> list[ProfileAnswer]:
-        return views.profile_rows(self._library)
+    def profiles(self, names: Collection[str] | None = None) -> list[ProfileAnswer]:
+        return views.profile_rows(self._library, names)
 
     async def conversations(
         self, home: str | None, *, profile: str | None, cwd: str | None, env: Mapping[str, str]
     ) -> list[ConversationAnswer]:
         names = [profile] if profile is not None else self._library.names()
         where = Path(home or self._settings.environ.get("HOME") or Path.home())
-        profiles = [self._library.get(name) for name in names]
-        found = await asyncio.to_thread(find_conversations, profiles, where, cwd, env=env)
+        found = await asyncio.to_thread(
+            lambda: find_conversations([self._library.get(name) for name in names], where, cwd, env=env)
+        )
         return views.conversation_rows(found, self.in_conversations())
 
     def roots(self) -> list[Root]:

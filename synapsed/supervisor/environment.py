@@ -32,6 +32,7 @@ from synapsed.keepers.launch_plan import LaunchPlan
 from synapsed.model.records import AgentRecord
 from synapsed.process.inherited import CONNECTION, activated, inherited, select, without
 from synapsed.profiles.profile import Profile
+from synapsed.shared.regex import regex
 
 PLACES = (
     "CONDA_PREFIX",
@@ -254,7 +255,7 @@ def names_conversation(args: Sequence[str]) -> bool:
 SIZE_MAX = 1 << 20
 """Largest size of an `env_file` in bytes."""
 
-_LINE = re.compile(r"(?:export\s+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)=(?P<value>.*)")
+_LINE = regex(r"(?:export\s+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)=(?P<value>.*)")
 
 
 def with_env_file(record: AgentRecord, env_file: str | None, base: Path) -> AgentRecord:

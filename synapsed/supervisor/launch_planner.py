@@ -40,8 +40,8 @@ class ManagerSettings:
     """Attributes that the daemon was started with."""
     mcp: bool = True
     """True if the packages for `synapsectl mcp` are installed: then programs get its address."""
-    adapters: Collection[str] | None = None
-    """Names of the adapters of side channels that are installed; None: all are."""
+    adapters: Callable[[], Collection[str] | None] = lambda: None
+    """Returns the names of the adapters of side channels that are installed; None: all are."""
     on_config: Callable[[Config], None] = lambda _: None
     """Called whenever the configuration was read again."""
 
@@ -84,7 +84,7 @@ class Planner:
         if not (record.without_approval or config.without_approval):
             refusing = self._doors.refusing(record.name, config)
             check_enforced(record.name, refusing, judged)
-            check_decided(record.name, refusing, profile, settings.adapters)
+            check_decided(record.name, refusing, profile, settings.adapters())
         told = self._instructions(record, profile) if config.instructions else None
         if told is not None and judged.instructions:
             told = f"{judged.instructions}\n\n{told}"

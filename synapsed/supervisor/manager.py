@@ -223,7 +223,9 @@ class Manager:
             self._check_open()
             config = await asyncio.to_thread(load_config, self._settings.paths, type(self._settings.config))
             library = await asyncio.to_thread(self._library.again)
-            _ = [library.get(agent.profile or name) for name, agent in config.agents.items()]
+            await asyncio.to_thread(
+                lambda: [library.get(agent.profile or name) for name, agent in config.agents.items()]
+            )
             check_parking(config, library, self._settings.paths)
             changes = differences(
                 [(agent.record, views.is_reachable(agent)) for agent in self._agents.values()],
@@ -315,6 +317,7 @@ class Manager:
     # --- Processes ---
 
     async def start(self, request: StartRequest) -> StartedAgent:
+        await asyncio.to_thread(self._library.find, request.profile)  # it may have to be made first
         await self._order.turn()
         self._check_open()
         profile = self._library.get(request.profile)

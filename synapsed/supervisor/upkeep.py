@@ -26,8 +26,6 @@ import structlog
 from synapsed.clock import Clock
 from synapsed.config.paths import Paths
 from synapsed.errors import SynapsedError
-from synapsed.keepers.heartbeat import lives
-from synapsed.keepers.launchers import call_keeper
 from synapsed.model.figures import Histogram
 from synapsed.model.records import LaunchRecord
 from synapsed.process.control_token import put_back
@@ -300,6 +298,12 @@ def _touch(folder: Path) -> None:
 
 
 def _call_unfound(launches: Sequence[LaunchRecord]) -> None:
-    for launch in launches:
-        if not os.path.lexists(launch.socket) and lives(launch):
+    unfound = [launch for launch in launches if not os.path.lexists(launch.socket)]
+    if not unfound:
+        return
+    from synapsed.keepers.heartbeat import lives
+    from synapsed.keepers.launchers import call_keeper
+
+    for launch in unfound:
+        if lives(launch):
             call_keeper(launch.keeper_pid)

@@ -29,7 +29,6 @@ import base64
 import binascii
 import json
 import mimetypes
-import re
 import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +38,7 @@ from synapsed.model.kept_file import SIZE, KeptFile, is_kept
 from synapsed.model.sender import SENDER_TASK, SYSTEM, Tier, sender_of
 from synapsed.model.task import DataPart, FilePart, Message, Task, TextPart
 from synapsed.profiles.screen_spec import DeliverySpec
+from synapsed.shared.regex import regex
 from synapsed.tasks.transitions import is_command
 from synapsed.terminal.delivery import is_blank
 
@@ -92,7 +92,7 @@ RESPONSE_EXPECTED = "response_expected"
 REPLY_TO = "reply_to"
 """Key of the metadata of a task that brings its agent a reply: the task that was replied to."""
 
-_FRAME = re.compile(f"{UNSEEN}*+".join((OPENING, LETTER_A, TWO, LETTER_A, COLON)))
+_FRAME = regex(f"{UNSEEN}*+".join((OPENING, LETTER_A, TWO, LETTER_A, COLON)))
 
 _WORDS = {
     Tier.AGENT: (
@@ -171,7 +171,7 @@ FILES_MAX = 64
 NAME_MAX = 100
 """Bytes of the part of an enclosure's name that comes from the sender's file."""
 
-_UNSAFE = re.compile(r"[^\w.+=,@~-]+")
+_UNSAFE = regex(r"[^\w.+=,@~-]+")
 
 
 @dataclass(frozen=True, slots=True)

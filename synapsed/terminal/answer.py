@@ -9,14 +9,15 @@ import zlib
 from collections.abc import Collection, Iterable, Sequence
 
 from synapsed.profiles.screen_spec import AnswerSpec
+from synapsed.shared.regex import regex
 from synapsed.terminal.delivery import squeezed
 
 SCROLLBACK_LINES = 50_000
 """Lines of one answer that are read back; if there are more, the first are missing, and counted."""
 
-_WORD = re.compile(r"\w")
+_WORD = regex(r"\w")
 
-PASTE_MODE = re.compile(rb"\x1b\[\?2004([hl])")
+PASTE_MODE = regex(rb"\x1b\[\?2004([hl])")
 
 ANCHOR_CHARS = 40
 """Characters of a message's first line that are searched for on the screen; a longer text may be wrapped."""

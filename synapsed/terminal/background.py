@@ -9,6 +9,7 @@ import re
 from typing import Any
 
 from synapsed.profiles.profile import Profile
+from synapsed.shared.regex import regex
 from synapsed.terminal.composer import ComposerState, needs_composer
 from synapsed.terminal.snapshot import ScreenSnapshot
 
@@ -18,7 +19,7 @@ COUNT_MAX = 99
 ROWS_ABOVE = 8
 """Rows above the composer that may report background tasks, too."""
 
-_NUMBERS = re.compile(r"(?:[ \t]*\d[\d.,:/%]*[ \t]?(?:ms|[smhdkM]\b)?)+")
+_NUMBERS = regex(r"(?:[ \t]*\d[\d.,:/%]*[ \t]?(?:ms|[smhdkM]\b)?)+")
 
 
 class BackgroundWork:

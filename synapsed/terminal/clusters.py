@@ -14,6 +14,8 @@ a cell.
 import re
 from collections.abc import Iterator
 
+from synapsed.shared.regex import regex
+
 CLUSTER_MAX = 64
 """Characters that may join another in its cell. Unicode's stream-safe text has 30 at the most (UAX 15), the longest
 emoji ten; the emulator's memory stays sound with more than 200."""
@@ -102,11 +104,11 @@ def _begins(ranges: str) -> str:
 _PICTURES = "\U0001f300-\U0001f3fa\U0001f400-\U0001faff\U00020000-\U0003ffff"
 """Characters beyond 16 bits that are frequent, and join nothing."""
 _CONTROLS = "\x00-\x1f\x7f-\x9f"
-_SUSPECT = re.compile(f"[{_charset(_ZERO_RANGES, astral=False)}{_ASTRAL}]")
-_ZERO = re.compile(_joins(_ZERO_RANGES))
-_JOINING = re.compile(_joins(_ZERO_RANGES + _CLUSTER_RANGES))
-_LINK = re.compile(f"[{_charset(_LINK_RANGES)}]")
-_SYLLABLE = re.compile(f"[{_BEGINS_SYLLABLE}]")
+_SUSPECT = regex(f"[{_charset(_ZERO_RANGES, astral=False)}{_ASTRAL}]")
+_ZERO = regex(_joins(_ZERO_RANGES))
+_JOINING = regex(_joins(_ZERO_RANGES + _CLUSTER_RANGES))
+_LINK = regex(f"[{_charset(_LINK_RANGES)}]")
+_SYLLABLE = regex(f"[{_BEGINS_SYLLABLE}]")
 
 # A string goes to its terminator, which may be BEL. A terminal that does not end it at BEL prints nothing of the rest.
 _SEQUENCES = (
@@ -122,20 +124,20 @@ def _parts(joining: str, simple: str) -> re.Pattern[str]:
     beginnings that few `simple` characters join."""
     text = _begins(joining)
     many = f"(?:{text}{_joins(simple)}{{1,{CLUSTER_MAX}}}+)++"
-    return re.compile(f"{_SEQUENCES}|(?P<many>{many})|(?P<text>{text})|(?P<run>{_joins(joining)}++)")
+    return regex(f"{_SEQUENCES}|(?P<many>{many})|(?P<text>{text})|(?P<run>{_joins(joining)}++)")
 
 
 def _pieces(joining: str) -> re.Pattern[str]:
-    return re.compile(f"(?P<text>{_begins(joining)})|(?P<run>{_joins(joining)}++)")
+    return regex(f"(?P<text>{_begins(joining)})|(?P<run>{_joins(joining)}++)")
 
 
-_SEQUENCE = re.compile(_SEQUENCES)
+_SEQUENCE = regex(_SEQUENCES)
 _CLUSTER_PIECES = _pieces(_ZERO_RANGES + _CLUSTER_RANGES)
 _PARTS = _parts(_ZERO_RANGES, _ZERO_RANGES)
 _CLUSTER_PARTS = _parts(_ZERO_RANGES + _CLUSTER_RANGES, "300-36f 200b 3099-309a fe00-fe0f e0100-e01ef")
-_RUN = re.compile(f"{_joins(_ZERO_RANGES)}++")
-_CLUSTER_RUN = re.compile(f"{_joins(_ZERO_RANGES + _CLUSTER_RANGES)}++")
-_STRING_END = re.compile("[\x07\x1b]")
+_RUN = regex(f"{_joins(_ZERO_RANGES)}++")
+_CLUSTER_RUN = regex(f"{_joins(_ZERO_RANGES + _CLUSTER_RANGES)}++")
+_STRING_END = regex("[\x07\x1b]")
 _ALONE = "\x1b[?2027l", "\x1b[?2027h"
 """Sequences around text that joins nothing before it."""
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from synapsed.profiles.screen_spec import Composer, DeliverySpec, PutOff
+from synapsed.shared.regex import regex
 from synapsed.terminal.prose import columns
 from synapsed.terminal.snapshot import Cell, ScreenSnapshot
 
@@ -162,7 +163,7 @@ def _full_row_above(screen: ScreenSnapshot) -> str:
     return cursor_line(replace(screen, cursor=(row - 1, 0)))[1]
 
 
-_BORDERS = re.compile(r"[\s│┃║|]+")
+_BORDERS = regex(r"[\s│┃║|]+")
 
 
 def shows_line(composer: ComposerState, screen: ScreenSnapshot, line: str) -> bool:

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 from synapsed.errors import TooLarge
 from synapsed.profiles.screen_spec import DeliverySpec, Indented
+from synapsed.shared.regex import regex
 
-_TOKEN = re.compile(r"""\\.|\"{3}|'{3}|["'#()\[\]{}]""", re.DOTALL)
+_TOKEN = regex(r"""\\.|\"{3}|'{3}|["'#()\[\]{}]""", re.DOTALL)
 _TRIPLE = frozenset({'"""', "'''"})
 _LINES_MAX = 20_000
 """Lines of a message up to which blocks are handled; a longer one is typed as it is."""
@@ -75,9 +76,9 @@ class _Nesting:
             self._quote = ""  # a text in single quotes ends with its line
 
 
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufeff]")
+_CONTROLS = regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufeff]")
 """U+FEFF is among them, because programs (unlike Python) take it for white space: `exit` before one ends them."""
-_NEWLINES = re.compile(r"\r\n?|\u2028|\u2029")
+_NEWLINES = regex(r"\r\n?|\u2028|\u2029")
 PASTE_BEGIN = "\x1b[200~"
 PASTE_END = "\x1b[201~"
 

@@ -9,11 +9,11 @@ The following is kept away from the emulator, whichever one `emulator` uses:
 - Repeating a character more often than the screen has cells: see `emulator_input.fewer_repeats`.
 """
 
-import re
 from collections.abc import Sequence
 
 from synapsed.model.outer_terminal import Rgb
 from synapsed.model.picture import Rows
+from synapsed.shared.regex import regex
 from synapsed.terminal import redraw
 from synapsed.terminal.clusters import ClusterBound
 from synapsed.terminal.emulator import Emulator
@@ -31,7 +31,7 @@ DEFAULT_BACKGROUND = (0, 0, 0)
 """Background that programs get as an answer; most agents take it for a dark theme, as most terminals have."""
 
 # Sequences that may switch wrapping (7), margins (69) or grapheme clustering (2027): modes, and resets.
-_RULES = re.compile(rb"\x1b(?:c|\[(?:\?[ -?]*[79][ -?]*[hlr]|[ -?]*!p))")
+_RULES = regex(rb"\x1b(?:c|\[(?:\?[ -?]*[79][ -?]*[hlr]|[ -?]*!p))")
 
 
 class Screen:

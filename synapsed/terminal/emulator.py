@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from synapsed.model.outer_terminal import Rgb
+from synapsed.shared.regex import regex
 from synapsed.terminal.emulator_rows import RowReader
 from synapsed.terminal.ghostty import CURSOR, DATA, FORMAT, OPTION, check, ffi, lib, sized
 from synapsed.terminal.redraw import Extras
@@ -27,10 +28,10 @@ _SHAPES = {"BLOCK": (1, 2), "UNDERLINE": (3, 4), "BAR": (5, 6)}
 _SHAPE_NUMBERS = {CURSOR[name]: numbers for name, numbers in _SHAPES.items()}
 """DECSCUSR's numbers of each shape that a program can set, blinking and not."""
 
-_SETS = re.compile(rb"\x1b\[\?(?=[\d;]*?(?:1049|40))(?P<modes>[\d;]+)h")
-_CHARSET = re.compile(rb"\x1b[(-+][0A]")
+_SETS = regex(rb"\x1b\[\?(?=[\d;]*?(?:1049|40))(?P<modes>[\d;]+)h")
+_CHARSET = regex(rb"\x1b[(-+][0A]")
 """Selection of a character set other than ASCII, in which a wide character is a blank."""
-_BEGINS = re.compile(rb"(?:\x1b\[[\d;:]*m)*+(?P<first>.)", re.DOTALL)
+_BEGINS = regex(rb"(?:\x1b\[[\d;:]*m)*+(?P<first>.)", re.DOTALL)
 _JOINS_FROM = 0xC0
 """Any character beyond ASCII may join another, in clusters."""
 _ANSI = 1 << 15
@@ -229,14 +230,14 @@ class Emulator:
             lib.ghostty_formatter_free(formatter[0])
 
 
-_WRITTEN = re.compile(
+_WRITTEN = regex(
     rb"(?P<tabs>\x1b\[3g(?P<stops>(?:\x1b\[\d+G\x1bH)*))\x1b\[H"
     rb".*?(?P<region>\x1b\[\d+;\d+r)?(?P<margins>\x1b\[\d+;\d+s)?(?P<modify>\x1b\[>4;\d+m)?\x1b\[\d+;\d+H"
     rb"(?:(?:\x1b\[[\d;:]*m)*[^\x1b\x0e\x0f]+)?(?P<pen>(?:\x1b\[[\d;:]*m)*)(?P<protection>\x1b\[1\"q)?(?P<flags>\x1b\[=\d+;\d+u)?"
     rb"(?P<charsets>(?:\x1b[()*+].|[\x0e\x0f]|\x1b[no|}~])*)",
     re.DOTALL,
 )
-_CHARSETS = re.compile(rb"\x1b[()*+].|[\x0e\x0f]|\x1b[no|}~]")
+_CHARSETS = regex(rb"\x1b[()*+].|[\x0e\x0f]|\x1b[no|}~]")
 _DEFAULT_CHARSETS = frozenset({b"\x1b(B", b"\x1b)B", b"\x1b*B", b"\x1b+B", b"\x0f"})
 _PLAIN = b"\x1b[0m"
 _TAB_WIDTH = 8

@@ -9,6 +9,8 @@ after each expensive one; the caller may let other threads run between two porti
 import re
 from collections.abc import Iterator
 
+from synapsed.shared.regex import regex
+
 LONGEST = 8 * 1024
 """Most bytes of a portion that is only text."""
 
@@ -29,7 +31,7 @@ _LINES = rb"(?:\xe2[\x94-\x97][\x80-\xbf]){1,16}+"
 _OTHERS = rb"(?:[\xcc-\xe3\xea\xee-\xff][\x80-\xbf]*+){1,2}+"
 
 _THING = rb"%b|%b|%b|%b|(?!%b)\x1b" % (_LETTERS, _PENS, _LINES, _OTHERS, _DEAR)
-_PORTION = re.compile(rb"(?s:(?:%b){1,%d}+(?:%b)?|%b)" % (_THING, _THINGS, _DEAR, _DEAR))
+_PORTION = regex(rb"(?s:(?:%b){1,%d}+(?:%b)?|%b)" % (_THING, _THINGS, _DEAR, _DEAR))
 
 
 def portions(data: bytes) -> Iterator[bytes]:
@@ -39,7 +41,7 @@ def portions(data: bytes) -> Iterator[bytes]:
 
 
 # REP with a number of at least three digits: it may be larger than the number of a screen's cells.
-_REPEAT = re.compile(rb"\x1b\[0*+(\d{3,}+)(?=[;:\d]*b)")
+_REPEAT = regex(rb"\x1b\[0*+(\d{3,}+)(?=[;:\d]*b)")
 _REPEAT_MAX = 65535
 """Value that terminals use for a larger parameter."""
 

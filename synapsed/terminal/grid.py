@@ -5,7 +5,6 @@ emulator returns the same object for an unchanged row, also after it moved, so r
 identity. Wrapping into the next row is read only for rows that look like it, and for all rows in `paint`.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -13,6 +12,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from synapsed.model.picture import Rgb
+from synapsed.shared.regex import regex
 from synapsed.terminal import redraw
 from synapsed.terminal.emulator import Emulator
 from synapsed.terminal.emulator_rows import ScreenRow
@@ -28,8 +28,8 @@ MAX_CELLS = 4096
 MAX_DRAWN = 256
 """Rows whose kinds are remembered."""
 
-_PENS = re.compile(r"((?:\x1b\[[\d;:]*m)+)")
-_SHOWN = re.compile("[^ ]")
+_PENS = regex(r"((?:\x1b\[[\d;:]*m)+)")
+_SHOWN = regex("[^ ]")
 _DRAWN_OTHERWISE = frozenset({"2", "3", "4", "7", "8", "9", "48"})
 """Codes of a pen that make text `OTHER`: faint, italic, underlined, inverse, invisible, struck, a background."""
 

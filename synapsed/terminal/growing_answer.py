@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 
 from synapsed.profiles.screen_spec import AnswerSpec, StreamSpec
+from synapsed.shared.regex import regex
 from synapsed.terminal.answer import edited, is_skipped, position_below, stripped
 from synapsed.terminal.prose import Line, Wrapping, certain
 from synapsed.terminal.snapshot import PLAIN
@@ -19,25 +20,25 @@ HELD_MAX = 256 * 1024
 
 _PASTE_MODE = b"\x1b[?2004"
 
-_UNMOVED = re.compile(
+_UNMOVED = regex(
     rb"\x1b(?:\[[\d;:]*m|\[\?(?:25|2004)[hl]|\[[012]?K|\[\?2026[hl]"
     rb"|[\]PX^_](?:[^\x07\x1b]|\x1b(?!\\))*+(?:\x07|\x1b\\|\Z)|\([0B]|[=>])"
     rb"|[\x00\x07]"
 )
 """Sequences that leave the cursor in its place."""
 
-_UNMOVED_WITHIN = re.compile(rb"\x1b(?:\[[\d;]*m|\[\?(?:25|2004)[hl]|\[[012]?K|\[\?2026[hl]|\([0B]|[=>])|[\x00\x07]")
+_UNMOVED_WITHIN = regex(rb"\x1b(?:\[[\d;]*m|\[\?(?:25|2004)[hl]|\[[012]?K|\[\?2026[hl]|\([0B]|[=>])|[\x00\x07]")
 """Sequences among them that never go on in the next line."""
 
-_ERASED = re.compile(rb"\x1b\[[02]?K")
+_ERASED = regex(rb"\x1b\[[02]?K")
 
-_MOVED = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
+_MOVED = regex(rb"[\x00-\x08\x0b-\x1f\x7f]")
 
 SAID_MAX = 32 * 1024
 """Largest number of characters of a text that is compared with the rows that show it, which takes 2 ms."""
 
-_FENCE = re.compile(r"^ *(?:`{3,}|~{3,}).*$", re.MULTILINE)
-_UNDRAWN = re.compile(r"[\W_]+")
+_FENCE = regex(r"^ *(?:`{3,}|~{3,}).*$", re.MULTILINE)
+_UNDRAWN = regex(r"[\W_]+")
 """Blanks, and what a program may draw in another way: marks, bullets, frames."""
 
 

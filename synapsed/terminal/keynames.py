@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from synapsed.errors import InvalidRequest
+from synapsed.shared.regex import regex
 
 KEYS_MAX = 64
 """Keys at once."""
@@ -44,12 +45,12 @@ _ALIASES: Final = {
     "PageDown": "PgDn",
     "Del": "Delete",
 }
-_MODIFIED: Final = re.compile(r"(?P<modifiers>(?:[CM]-){1,2})(?P<key>.+)", re.DOTALL)
-_UNTYPED: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_MODIFIED: Final = regex(r"(?P<modifiers>(?:[CM]-){1,2})(?P<key>.+)", re.DOTALL)
+_UNTYPED: Final = regex(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 """Characters that no text may have: control characters, and lone surrogates, which cannot be encoded."""
 
 
-_EXTENDED: Final = re.compile(
+_EXTENDED: Final = regex(
     rb"\x1b\[(?:(?P<code>\d{1,7})(?::\d{0,7}(?::(?P<base>\d{1,7}))?)?"
     rb"(?:;(?P<modifiers>\d{0,3})(?::[12]?)?(?:;[\d:]{0,64})?)?u"
     rb"|27;(?P<its>\d{1,3});(?P<other>\d{1,7})~)"

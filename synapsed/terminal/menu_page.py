@@ -1,27 +1,27 @@
 """The visible screen as a reader of menus sees it: rows without their frames, their styles, the place of a composer,
 and the rows of a wrapped label. Pure."""
 
-import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
+from synapsed.shared.regex import regex
 from synapsed.terminal.prose import columns, is_wide
 from synapsed.terminal.snapshot import Cell, Color, ScreenSnapshot
 
 FRAMES = "│┃║▌▐▏▎▕┆┊╎"
 """Sides of boxes, and the lines that programs draw along their text."""
-_FRAME = re.compile(f"[{FRAMES}\u00a0\u200b]")
-_RULE = re.compile(r"(?=.*?[─━═▔▁▀▄_]{8})[\s╭╮╰╯┌┐└┘├┤┏┓┗┛╻╹╷╵─━═▔▁▀▄_|]*+$")
-_TITLED = re.compile(r"\s*+[╭┌┏├╔][─━═].*[─━═][╮┐┓┤╗]\s*+$")
+_FRAME = regex(f"[{FRAMES}\u00a0\u200b]")
+_RULE = regex(r"(?=.*?[─━═▔▁▀▄_]{8})[\s╭╮╰╯┌┐└┘├┤┏┓┗┛╻╹╷╵─━═▔▁▀▄_|]*+$")
+_TITLED = regex(r"\s*+[╭┌┏├╔][─━═].*[─━═][╮┐┓┤╗]\s*+$")
 """The upper edge of a box, with words in it or not."""
-_OPENS, _CLOSES = re.compile(r"\s*+[╭┌┏╔]"), re.compile(r"\s*+[╰└┗╚]")
+_OPENS, _CLOSES = regex(r"\s*+[╭┌┏╔]"), regex(r"\s*+[╰└┗╚]")
 """The upper edge of a box, and its lower one: rows between two boxes are in neither."""
-_SIGN = re.compile(r"\s*+(?:[❯›>»$%]|[/!@#](?=\w|\s*+$))")
+_SIGN = regex(r"\s*+(?:[❯›>»$%]|[/!@#](?=\w|\s*+$))")
 """Beginning of the text in a composer: its sign, or a command that is being typed."""
 COMPOSER_ROWS = 4
 """Largest height of a composer between two rules."""
-BLANK = re.compile(r"\s*+$")
+BLANK = regex(r"\s*+$")
 
 
 class Style(NamedTuple):
@@ -141,7 +141,7 @@ def odd_one(styles: Sequence[Style]) -> int | None:
     return odd[0] if len(odd) == 1 and len(set(styles)) == 2 else None
 
 
-SIDE = re.compile(rf"\s+[{FRAMES}╭╮╰╯┌┐└┘├┤].*$")
+SIDE = regex(rf"\s+[{FRAMES}╭╮╰╯┌┐└┘├┤].*$")
 """The right side of a box, and the text beyond it."""
 MARGIN = 1
 """Columns before a row's end, or before a box's side, in which programs write nothing."""

@@ -8,38 +8,39 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from synapsed.shared.regex import regex
 from synapsed.terminal.menu_page import SIDE, Page, Style, continued, joined, odd_one, room
 
 MARKS = "❯›»▶▸‣→➜➤●◉>*"
 _UNMARKED = {"●": "○◯", "◉": "○◯"}
 """Sign of the siblings of a row with this mark."""
-_MARKED = re.compile(rf"(?P<lead>\s*+)(?P<mark>[=-]>|[{MARKS}])(?:\s++|(?=[◯◉◻◼☐☑○●]))(?P<rest>\S.*)$")
-_TICK = re.compile(r"(?:\[(?P<box>[ xX✓✔*])\]|\((?P<round>[ xX*])\)|(?P<off>[◯○◻☐□⬡])|(?P<on>[◉●◼☑■✔⬢]))\s++(?=\S)")
-_NUMBER = re.compile(r"(?P<number>\d{1,2})[.):]\s++(?=\S)")
-_CROSS = re.compile(r"\s*+(?P<open>[\[(])(?P<state>[ xX*])[\])]\s++(?=\S)")
-_TOGGLES = re.compile(r"\bspace\b|\btoggle\b", re.IGNORECASE)
+_MARKED = regex(rf"(?P<lead>\s*+)(?P<mark>[=-]>|[{MARKS}])(?:\s++|(?=[◯◉◻◼☐☑○●]))(?P<rest>\S.*)$")
+_TICK = regex(r"(?:\[(?P<box>[ xX✓✔*])\]|\((?P<round>[ xX*])\)|(?P<off>[◯○◻☐□⬡])|(?P<on>[◉●◼☑■✔⬢]))\s++(?=\S)")
+_NUMBER = regex(r"(?P<number>\d{1,2})[.):]\s++(?=\S)")
+_CROSS = regex(r"\s*+(?P<open>[\[(])(?P<state>[ xX*])[\])]\s++(?=\S)")
+_TOGGLES = regex(r"\bspace\b|\btoggle\b", re.IGNORECASE)
 """Words that say that rows are ticked with another key than Enter: then a filled sign is a tick, not the mark."""
-_BUTTON = re.compile(r"\[\s*+(?P<square>[^\[\]<>]{1,30}?)\s*\]|<\s*+(?P<angle>[^\[\]<>]{1,30}?)\s*>")
-_RADIO = re.compile(r"(?P<mark>[●◉○◯])\s++(?P<label>[^●◉○◯/\s]++(?: [^●◉○◯/\s]++)*+)\s*+/?\s*+")
+_BUTTON = regex(r"\[\s*+(?P<square>[^\[\]<>]{1,30}?)\s*\]|<\s*+(?P<angle>[^\[\]<>]{1,30}?)\s*>")
+_RADIO = regex(r"(?P<mark>[●◉○◯])\s++(?P<label>[^●◉○◯/\s]++(?: [^●◉○◯/\s]++)*+)\s*+/?\s*+")
 ROWS_MAX = 40
 """Rows that a menu may have, up and down from its mark."""
 CHOICES = 2
 OPTIONS_MAX = 30
 BELOW_MAX = 8
 """Rows with words that may stand below a menu: hints, a description of the marked option, a status line."""
-HINT = re.compile(
+HINT = regex(
     r"\b(?:enter|return)\b[^\n]{0,24}?\b(?:select|confirm|choose|submit|continue|accept|apply|toggle|change|complete)"
     r"|\b(?:select|confirm|choose|submit|continue)\b[^\n]{0,12}?\b(?:enter|return)\b|↑ ?/? ?↓|arrow[- ]keys|[⏎↵]",
     re.IGNORECASE,
 )
-SIGNED = re.compile(r"\s*+(?:[?◆✔]|\[\?\])\s")
+SIGNED = regex(r"\s*+(?:[?◆✔]|\[\?\])\s")
 """A question as the common libraries for such menus draw it."""
-SCROLLED = re.compile(r"\s*+(?:[▲▼▴▾↑↓…](?:\s|$)|\(\d+/\d+\)\s*+$)")
-_QUESTION = re.compile(r"[?？:：]\s*+$")
-ASKS = re.compile(
+SCROLLED = regex(r"\s*+(?:[▲▼▴▾↑↓…](?:\s|$)|\(\d+/\d+\)\s*+$)")
+_QUESTION = regex(r"[?？:：]\s*+$")
+ASKS = regex(
     r"[?？:：]\s*+$|^\W*(?:select|choose|pick|which|what|confirm|allow|do you|would you|are you)\b", re.IGNORECASE
 )
-TOGGLE = re.compile(r"\s*+\?\s.*[›‣»]\s(?P<first>[^\s/]{1,20}) / (?P<second>[^\s/]{1,20})\s*$")
+TOGGLE = regex(r"\s*+\?\s.*[›‣»]\s(?P<first>[^\s/]{1,20}) / (?P<second>[^\s/]{1,20})\s*$")
 
 
 @dataclass(frozen=True, slots=True)

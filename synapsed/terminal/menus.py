@@ -20,6 +20,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from synapsed.shared.regex import regex
 from synapsed.terminal.menu_keys import Menu
 from synapsed.terminal.menu_page import FRAMES, Page, Style, odd_one
 from synapsed.terminal.menu_rows import (
@@ -41,14 +42,14 @@ from synapsed.terminal.menu_rows import (
 from synapsed.terminal.snapshot import Cell, ScreenSnapshot
 from synapsed.terminal.windows import find_window
 
-_LEAD = re.compile(rf"[\s{MARKS}<]*")
+_LEAD = regex(rf"[\s{MARKS}<]*")
 """Signs before a label: marks, a button's side, a radio button's sign."""
-_UNREADABLE = re.compile(r"▐X▌")
+_UNREADABLE = regex(r"▐X▌")
 """Ticks that differ only in colour."""
-COUNT = re.compile(r"(?P<left>\d{1,6})/(?P<all>\d{1,6})(?: \(\d+\))?(?=\s*[─\s]*$)")
+COUNT = regex(r"(?P<left>\d{1,6})/(?P<all>\d{1,6})(?: \(\d+\))?(?=\s*[─\s]*$)")
 """Count beside the row that filters a list: how many of its rows are left."""
-_FILTER = re.compile(r"\s*+(?P<asked>[^\n]{0,80}?)\s?[>❯›:?]\s")
-_POINTER = re.compile(r"\s*+[>❯›▌•]?")
+_FILTER = regex(r"\s*+(?P<asked>[^\n]{0,80}?)\s?[>❯›:?]\s")
+_POINTER = regex(r"\s*+[>❯›▌•]?")
 
 
 def _ground(style: Style) -> tuple[object, ...]:
@@ -134,15 +135,15 @@ def _counts(page: Page, row: int) -> bool:
     return 0 <= row < len(page.lines) and COUNT.search(page.inner[row]) is not None
 
 
-_CANDIDATE = re.compile(rf"[{MARKS}◻◼☐☑◯○✔]|\[ ?\w|<|\[[ xX✓✔*]\]|\([ xX*]\)")
+_CANDIDATE = regex(rf"[{MARKS}◻◼☐☑◯○✔]|\[ ?\w|<|\[[ xX✓✔*]\]|\([ xX*]\)")
 _EDGES = " ─━═│┃║┌┐╭╮┏┓╔╗├┤"
-_CHOSEN = re.compile(r"(?<=[)\]?:])\s+(?P<chosen>[^\s()\[\]][^()\[\]]*)$")
+_CHOSEN = regex(r"(?<=[)\]?:])\s+(?P<chosen>[^\s()\[\]][^()\[\]]*)$")
 """The marked option, which some programs show after the question, too."""
-_RIGHT_TICKS = re.compile(r"\bRight\b[^\n]{0,3}> to toggle|\bpick: →")
+_RIGHT_TICKS = regex(r"\bRight\b[^\n]{0,3}> to toggle|\bpick: →")
 """Key that ticks a row if Space does not."""
-_QUOTED = re.compile(r"\s*+[❯›>]\s")
+_QUOTED = regex(r"\s*+[❯›>]\s")
 """A message in the transcript."""
-_PAUSE = re.compile(r"\W*+press (?:the )?<?\[?(?:enter|return|any key)\b[^\n?]{0,60}$", re.IGNORECASE)
+_PAUSE = regex(r"\W*+press (?:the )?<?\[?(?:enter|return|any key)\b[^\n?]{0,60}$", re.IGNORECASE)
 
 ASKED_ROWS_MAX = 24
 PAUSE_ROWS = 3

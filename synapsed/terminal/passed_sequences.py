@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from synapsed.shared.regex import regex
 from synapsed.terminal.tokenizer import (
     PLAIN_CONTROLS,
     PLAIN_ESCAPES,
@@ -45,7 +46,7 @@ CONTROLS: Final[Mapping[bytes, frozenset[int] | None]] = {
 }
 """Control sequences, by their parts that are not numbers: the values that pass, or `_ANY`."""
 
-_ESCAPES = re.compile(rb"c|%b" % PLAIN_ESCAPES)
+_ESCAPES = regex(rb"c|%b" % PLAIN_ESCAPES)
 
 _WORDS = rb".*+"
 _SET = rb"[^?]*+"
@@ -55,7 +56,7 @@ _INLINE = rb"(?:(?!inline=)[^:;]*+;)*+inline=1(?:;(?!inline=)[^:;]*+)*+"
 """A picture to be shown; else it is a file to be saved."""
 
 COMMANDS: Final[Mapping[int, re.Pattern[bytes]]] = {
-    number: re.compile(rest, re.DOTALL | re.IGNORECASE)
+    number: regex(rest, re.DOTALL | re.IGNORECASE)
     for number, rest in {
         **dict.fromkeys((0, 1, 2), _WORDS),  # titles
         **dict.fromkeys((4, 5, *range(10, 20), 21, 104, 105, *range(110, 120)), _SET),
@@ -73,7 +74,7 @@ COMMANDS: Final[Mapping[int, re.Pattern[bytes]]] = {
 """Operating system commands, by number: the allowed text after its semicolon."""
 
 CLIPBOARD: Final[Mapping[int, re.Pattern[bytes]]] = {
-    number: re.compile(rest, re.DOTALL | re.IGNORECASE)
+    number: regex(rest, re.DOTALL | re.IGNORECASE)
     for number, rest in {
         52: rb"[^;?]*+;[^?]*+",
         5522: rb"type=(?:write|wdata|walias)(?:[:;].*+)?+",
@@ -82,13 +83,13 @@ CLIPBOARD: Final[Mapping[int, re.Pattern[bytes]]] = {
 }
 """Commands that set the clipboard: a program's words would be pasted later, into a shell perhaps."""
 
-DEVICE_STRINGS: Final = re.compile(rb"[\d;]*+q.*+|=[12]s", re.DOTALL)
+DEVICE_STRINGS: Final = regex(rb"[\d;]*+q.*+|=[12]s", re.DOTALL)
 """Sixel pictures; and frames, in the form before there was a mode for them."""
 
-_GRAPHICS = re.compile(rb"G((?:[A-Za-z]=[^,;=]*+(?:,|(?=;|\Z)))*+)(;.*+)?+", re.DOTALL)
+_GRAPHICS = regex(rb"G((?:[A-Za-z]=[^,;=]*+(?:,|(?=;|\Z)))*+)(;.*+)?+", re.DOTALL)
 """Kitty's pictures: keys, and the content."""
 
-_COMMAND = re.compile(rb"(?=\d)0*+(\d{0,5}+)(?:;(.*+))?+", re.DOTALL)
+_COMMAND = regex(rb"(?=\d)0*+(\d{0,5}+)(?:;(.*+))?+", re.DOTALL)
 
 
 def passes(token: Token, *, clipboard: bool) -> Token | None:

@@ -1,18 +1,18 @@
 """Reads the answer of a line-oriented program, between a message and the next prompt, from the output itself, so that
 neither the height of the agent's screen nor its scrollback cuts it."""
 
-import re
 from collections import deque
 from collections.abc import Generator
 
 from synapsed.profiles.screen_spec import AnswerSpec, Composer
+from synapsed.shared.regex import regex
 from synapsed.terminal.answer import PASTE_MODE, SCROLLBACK_LINES, edited, tidy
 from synapsed.terminal.composer import cursor_line
 from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.emulator_input import portions
 from synapsed.terminal.screen_messages import LinesRead
 
-_UNENDED_MARK = re.compile(rb"(\x1b\[1m\x1b\[7m)[%#](\x1b\[27m\x1b\[1m\x1b\[0m +\r \r)")
+_UNENDED_MARK = regex(rb"(\x1b\[1m\x1b\[7m)[%#](\x1b\[27m\x1b\[1m\x1b\[0m +\r \r)")
 """zsh's mark, in reverse video, of a line that the command has not ended: `%`, or as root `#`; then blanks up to the
 next line, so that its prompt begins one."""
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from synapsed.errors import InvalidChoice
 from synapsed.model.task import Prompt, PromptOption
 from synapsed.profiles.screen_spec import Dialog, ListedOption, Prompts
+from synapsed.shared.regex import regex
 from synapsed.terminal.composer import cursor_line
 from synapsed.terminal.delivery import PASTE_BEGIN, PASTE_END, clean
 from synapsed.terminal.menu_keys import Menu
@@ -23,12 +24,12 @@ from synapsed.terminal.menu_rows import SIGNED
 from synapsed.terminal.menus import COUNT, filtered_rows, find_menu, find_pause
 from synapsed.terminal.snapshot import Cell, ScreenSnapshot
 
-_RULE = re.compile(r"(?=.*?[─━═▔▁▀▄_]{8})[\s╭╮╰╯┌┐└┘├┤─━═┏┓┗┛▔▁▀▄_-]*+$")
+_RULE = regex(r"(?=.*?[─━═▔▁▀▄_]{8})[\s╭╮╰╯┌┐└┘├┤─━═┏┓┗┛▔▁▀▄_-]*+$")
 """A horizontal rule or a box's edge, where a dialog begins."""
-_LEADERS = re.compile(r"[╌┄┈╍┅┉·.\s-]+")
+_LEADERS = regex(r"[╌┄┈╍┅┉·.\s-]+")
 """A dotted line within a dialog."""
-_FRAME = re.compile(r"^[\s│┃|▌▎]+|[\s│┃|▌▎]+$")
-_MARKER = re.compile(r"^(?:[❯›>●•▶→*]\s+|\(\*\)\s+)")
+_FRAME = regex(r"^[\s│┃|▌▎]+|[\s│┃|▌▎]+$")
+_MARKER = regex(r"^(?:[❯›>●•▶→*]\s+|\(\*\)\s+)")
 """The mark of the selected option: when it moves, the question is still the same."""
 BODY_ROWS_MAX = 24
 """Rows above a question in which its dialog may begin if the profile does not describe its beginning."""
@@ -216,32 +217,32 @@ def _fingerprint(kind: str, prompt: str, options: list[PromptOption], *, own_wor
 _PAUSED = [PromptOption(key="enter", label="Continue")]
 PAUSE = Dialog(type="confirmation", when=[], options=[ListedOption(key="enter", label="Continue", keys="\r")])
 """Output that stops for a key."""
-_LETTERS = re.compile(
+_LETTERS = regex(
     r"\[?+(?P<choices>\(\w\)[\w' ]{0,30}+(?:(?:/|,\s?)\(\w\)[\w' ]{0,30}+)++)\]?+"
     r"(?:\[(?P<default>[^\[\]]{1,30})\])?+\s*+[:?]?+\s*+$"
 )
 """`(Y)es/(N)o/(D)on't ask again [Yes]:`, `[(y)es, (n)o]:`"""
-_EXPANDED = re.compile(r"\((?P<keys>[A-Za-z]{1,9}[hH])\)\s*+$")
+_EXPANDED = regex(r"\((?P<keys>[A-Za-z]{1,9}[hH])\)\s*+$")
 """Letters alone, the last of which explains the others: `? Overwrite it? (yAdh)`"""
-_OFFERED = re.compile(r"\s[‣›]\s+\S")
+_OFFERED = regex(r"\s[‣›]\s+\S")
 """Default answer after a question: `? What is your name? ‣ ann`"""
-_SECRET = re.compile(r"\b(?:password|passphrase|secret|token)\b", re.IGNORECASE)
+_SECRET = regex(r"\b(?:password|passphrase|secret|token)\b", re.IGNORECASE)
 HINT_ROWS = 2
 """Rows below a question in words that may mention keys."""
-_LISTED = re.compile(
+_LISTED = regex(
     r"(?:\((?P<round>\w[\w-]{0,15}(?:, \w[\w-]{0,15})+)\)\s\[(?P<default>\w[\w-]{0,15})\]"
     r"|\[(?P<square>\w{1,16}(?:, \w{1,16})+)\])\s*+:\s*+$"
 )
 """`(auth, mail) [auth]:`, `[1, 2, 3, 0]:`"""
-_LETTER = re.compile(r"\((?P<key>\w)\)(?P<rest>[\w' ]*)")
+_LETTER = regex(r"\((?P<key>\w)\)(?P<rest>[\w' ]*)")
 _BEFORE_WORK = (
-    ("trust", re.compile(r"\btrust", re.IGNORECASE)),
-    ("login", re.compile(r"\b(?:log|sign)[ -]?in\b|\bauthenticat|\bAPI key\b", re.IGNORECASE)),
+    ("trust", regex(r"\btrust", re.IGNORECASE)),
+    ("login", regex(r"\b(?:log|sign)[ -]?in\b|\bauthenticat|\bAPI key\b", re.IGNORECASE)),
 )
 """Subject of a question, by the words of its sentence; the first counts."""
-_PERMISSION = re.compile(r"\b(?:allow|permi(?:t|ssion)|approve|grant|run|execut\w+)\b", re.IGNORECASE)
+_PERMISSION = regex(r"\b(?:allow|permi(?:t|ssion)|approve|grant|run|execut\w+)\b", re.IGNORECASE)
 """Words of a permission, anywhere in the question."""
-_YES_NO = (re.compile(r"\W*(?:yes|continue|ok)\b", re.IGNORECASE), re.compile(r"\W*(?:no|cancel)\b", re.IGNORECASE))
+_YES_NO = (regex(r"\W*(?:yes|continue|ok)\b", re.IGNORECASE), regex(r"\W*(?:no|cancel)\b", re.IGNORECASE))
 
 
 def _of_menu(menu: Menu) -> Asked:
@@ -289,56 +290,54 @@ def _lettered(line: str) -> Asked | None:
 
 _CONFIRM = (
     (
-        re.compile(
+        regex(
             r"[\(\[（［](?P<yes>y(?:es)?)\s*[/／]\s*(?P<no>n(?:o)?)(?:/\[\w{1,20}\])?[\)\]）］]\s*+[:?：？]?\s*+$",
             re.IGNORECASE,
         ),
         None,
     ),
-    (re.compile(r"^\s*\[(?P<yes>y)/(?P<no>n)\]\s.*\[[yn]\]\s*+$", re.IGNORECASE), None),
-    (re.compile(r"\((?P<yes>y)/(?P<no>n)\)\s+[‣›]\s+(?:true|false)$", re.IGNORECASE), None),
-    (re.compile(r"\b(?P<yes>yes)\s*/\s*(?P<no>no)\b\s*+[:?：？]?\s*+$", re.IGNORECASE), None),
-    (re.compile(r"(?P<yes>はい)\s*+[/／・]\s*+(?P<no>いいえ)\s*+[\)\]）］]?\s*+[:?：？]?\s*+$"), None),
-    (re.compile(r"(?:続行しますか|よろしいですか)\s*+[?？]?\s*+[:：]?\s*+$"), ("y", "n")),
-    (re.compile(r"\b(?:continue|proceed)\s*+[?？]\s*+$", re.IGNORECASE), ("y", "n")),
-    (re.compile(r"[?？]\s*+\((?:yes|no)\)\s*+$", re.IGNORECASE), ("yes", "no")),
+    (regex(r"^\s*\[(?P<yes>y)/(?P<no>n)\]\s.*\[[yn]\]\s*+$", re.IGNORECASE), None),
+    (regex(r"\((?P<yes>y)/(?P<no>n)\)\s+[‣›]\s+(?:true|false)$", re.IGNORECASE), None),
+    (regex(r"\b(?P<yes>yes)\s*/\s*(?P<no>no)\b\s*+[:?：？]?\s*+$", re.IGNORECASE), None),
+    (regex(r"(?P<yes>はい)\s*+[/／・]\s*+(?P<no>いいえ)\s*+[\)\]）］]?\s*+[:?：？]?\s*+$"), None),
+    (regex(r"(?:続行しますか|よろしいですか)\s*+[?？]?\s*+[:：]?\s*+$"), ("y", "n")),
+    (regex(r"\b(?:continue|proceed)\s*+[?？]\s*+$", re.IGNORECASE), ("y", "n")),
+    (regex(r"[?？]\s*+\((?:yes|no)\)\s*+$", re.IGNORECASE), ("yes", "no")),
 )
 """`(yes/no/[fingerprint])` allows free text besides."""
-_SELECT = re.compile(
+_SELECT = regex(
     r"(?:\[(?P<choices>\w{1,16}(?:/\w{1,16})+)\]|\((?P<more>y(?:es)?/no?(?:/\w{1,16})+)\))"
     r"(?:\s*+\((?P<default>\w{1,16})\))?+\s*+[:?：？]?\s*+$",
     re.IGNORECASE,
 )
-_PASSWORD = re.compile(
+_PASSWORD = regex(
     r"(?:pass[ -]?(?:word|wd|phrase|code)|\b(?:secret|token|api[ _-]?key|(?:pin|otp)\b)"
     r"|\b(?:verification|one-time|security) code|パスワード|パスフレーズ|暗証番号"
     r"|passwort|mot de passe|contraseña|senha|wachtwoord|пароль|密[码碼]|비밀번호)"
     r"(?:[^:：]|[:：](?=\S)){0,80}[:：]\s*$",
     re.IGNORECASE,
 )
-_TEXT = re.compile(
+_TEXT = regex(
     r"(?:\benter\s[\w\s'-]{1,60}|\b(?:input|(?:user)?name|login|value)(?: for '[^']{1,200}')?|入力[^:：]{0,20}|名前)"
     r"(?:\([^()]{0,200}\)\s*+)?[:：]\s*+$",
     re.IGNORECASE,
 )
 _ENDS = frozenset(")]）］:：?？>oOeえか")
 """Last characters of all texts that these expressions find."""
-_MENU = re.compile(r"^\s*[\(\[（［]?(?P<key>\d{1,2})(?:[\)\].:]\s+|[）］．：、]\s*+)(?P<label>\S.*)$")
-_MENU_ASK = re.compile(
-    r"(?:choice|choose|select|option|number|answer|選|番号|^#)[^\n]{0,40}[:：?？>]\s*$", re.IGNORECASE
-)
-_INLINE = re.compile(r"[\(（](?P<key>\d{1,2})[\)）]\s*+(?P<label>[^()（）]{1,80})")
-_DEFAULT = re.compile(r"\s\[(?P<key>\d{1,2})\]\s*[:：?？>]?\s*$")
-_INLINE_ASK = re.compile(r"[:：?？>]\s*$")
+_MENU = regex(r"^\s*[\(\[（［]?(?P<key>\d{1,2})(?:[\)\].:]\s+|[）］．：、]\s*+)(?P<label>\S.*)$")
+_MENU_ASK = regex(r"(?:choice|choose|select|option|number|answer|選|番号|^#)[^\n]{0,40}[:：?？>]\s*$", re.IGNORECASE)
+_INLINE = regex(r"[\(（](?P<key>\d{1,2})[\)）]\s*+(?P<label>[^()（）]{1,80})")
+_DEFAULT = regex(r"\s\[(?P<key>\d{1,2})\]\s*[:：?？>]?\s*$")
+_INLINE_ASK = regex(r"[:：?？>]\s*$")
 MENU_ROWS_MAX = 20
 LINE_MAX = 1000
 """Characters of a question, at the end of the cursor's line, which may be a whole screen long."""
 
 
-_BARE = re.compile(r"[>›❯»]{1,3}|[?？]")
+_BARE = regex(r"[>›❯»]{1,3}|[?？]")
 """A prompt's sign alone; the question stands above it."""
-_WORD = re.compile(r"[^\W_]")
-_OPEN_END = re.compile(r"[?？]$|[:：?？]\s*+[>›❯»]{1,3}$")
+_WORD = regex(r"[^\W_]")
+_OPEN_END = regex(r"[?？]$|[:：?？]\s*+[>›❯»]{1,3}$")
 """End of a question that the other patterns do not know; words stand before it."""
 
 
@@ -474,13 +473,13 @@ def _asked(kind: str, line: str, options: list[PromptOption], default: str | Non
 
 # --- answers ---------------------------------------------------------------------------------------------------------
 
-_BOX = re.compile(r"^(?:\[.\]|\(.\)) ")
+_BOX = regex(r"^(?:\[.\]|\(.\)) ")
 """A tick, or an empty box: no part of the option's name."""
-_WORDS = re.compile(r"\{(?:key|text|line)\}")
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
+_WORDS = regex(r"\{(?:key|text|line)\}")
+_CONTROL = regex(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 EXPLICIT = frozenset({"permission", "trust", "login"})
 """Types that need a word as an answer: an empty answer may come from a script without one."""
-_BREAKS = re.compile(r"(?:\r\n?|\n)+")
+_BREAKS = regex(r"(?:\r\n?|\n)+")
 """Line breaks: an answer to a question on one line has one line, or the rest would answer the next question."""
 
 

@@ -6,13 +6,13 @@ one possible source (a list, a table, code, a heading, a break that may be a wra
 turn is the beginning of the answer.
 """
 
-import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 
+from synapsed.shared.regex import regex
 from synapsed.terminal.snapshot import OTHER, PLAIN
 
 type Line = tuple[str, str]
@@ -30,12 +30,12 @@ class Wrapping:
     flat: bool = False
 
 
-_STRUCTURE = re.compile(
+_STRUCTURE = regex(
     r"\s|[-*+•◦‣▪·–—●○■□]\s|\d{1,9}[.)](?:\s|\Z)|[#>|~`=]|[\u2500-\u259f]|\[[ xX]\]|(?:[-*_+]\s*){1,}\Z|!?\[|<"
 )
 """Start of a line that may be more than prose: indented, an item, a heading, a quotation, a rule, a frame, a link."""
 
-_DRAWN = re.compile(r"[\u2500-\u259f]")
+_DRAWN = regex(r"[\u2500-\u259f]")
 
 _LONG_WORD = 30
 """Columns. A longer word may have been broken where a line ends."""

@@ -26,12 +26,13 @@ nothing. While it rests, another program may be its successor in the same termin
 
 import base64
 import binascii
-import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Literal
+
+from synapsed.shared.regex import regex
 
 MAX_RECORDS = 256
 """Records a terminal keeps; beyond that the one updated longest ago is removed."""
@@ -44,10 +45,10 @@ MAX_TITLE_ENCODED, MAX_TITLE = 256, 192
 MAX_MESSAGE_ENCODED, MAX_MESSAGE = 2732, 2048
 MAX_PROGRESS = 100
 
-_KEY = re.compile(r"[a-z]+")
-_VALUE = re.compile(r"[A-Za-z0-9_.,+/=-]*")
-_SEGMENT = re.compile(r"[A-Za-z0-9_.+-]{1,32}")
-_PROGRESS = re.compile(r"[0-9]{1,3}")
+_KEY = regex(r"[a-z]+")
+_VALUE = regex(r"[A-Za-z0-9_.,+/=-]*")
+_SEGMENT = regex(r"[A-Za-z0-9_.+-]{1,32}")
+_PROGRESS = regex(r"[0-9]{1,3}")
 _BLANK = " \t\r\n"
 _CLEAR = "clear"
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 from synapsed import __version__
 from synapsed.model.outer_terminal import OuterTerminal, Rgb, is_light
+from synapsed.shared.regex import regex
 from synapsed.terminal.scanner import QueryKind, QueryReceived
 from synapsed.terminal.snapshot import ScreenSnapshot
 
@@ -32,7 +33,7 @@ _FIXED = {
 }
 _OF_SCREEN = frozenset({QueryKind.DEVICE_STATUS, QueryKind.MODE, QueryKind.WINDOW, QueryKind.COLOR})
 _READY = b"\x1b[0n"
-_HEXADECIMAL = re.compile(r"[0-9A-Fa-f;]{1,256}")
+_HEXADECIMAL = regex(r"[0-9A-Fa-f;]{1,256}")
 _DARK, _LIGHT = 1, 2
 
 NOBODY = OuterTerminal()
@@ -40,7 +41,7 @@ NOBODY = OuterTerminal()
 
 _FOREGROUND, _BACKGROUND, _CURSOR_COLOR = "10", "11", "12"
 
-_ANSWERS = re.compile(
+_ANSWERS = regex(
     rb"(?:\x1b\[[?>]?[\d;]{0,64}\$?[cnRyt]"
     rb"|\x1b\[\?\d{1,3}u"
     rb"|\x1bP(?:>\|%b|0\$r|0\+r[0-9A-Fa-f;]{1,256})\x1b\\"
@@ -54,10 +55,10 @@ _UNLIKE_WORDS = (
     r"|>?\|synapsed \d++(?:\.\w++)*+"
     r"|(?:(?:4;\d{1,3}|1[012]);)?rgb:[0-9a-f]{4}/[0-9a-f]{4}/[0-9a-f]{4})"
 )
-_LEFT = re.compile(rf"(?:{_UNLIKE_WORDS}|(?>[?>]?\d{{0,4}}[nR]|[01]\$r|7501;\?|\^\[P?|\^G|[\[\]\\])|\s)++")
+_LEFT = regex(rf"(?:{_UNLIKE_WORDS}|(?>[?>]?\d{{0,4}}[nR]|[01]\$r|7501;\?|\^\[P?|\^G|[\[\]\\])|\s)++")
 """Answers as they are shown, or as a line editor has left them, which removes sequences that begin or end like a key. A
 program may show any text, so the expression never tries anything in two ways."""
-_SURE = re.compile(_UNLIKE_WORDS)
+_SURE = regex(_UNLIKE_WORDS)
 
 
 def are_answers(text: str) -> bool:

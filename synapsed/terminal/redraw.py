@@ -6,13 +6,13 @@ visible rows, because it leaves out rows that have colour and no text. Its own o
 cursor before it sets the scrolling region, which moves the cursor home.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import compress, groupby
 from operator import itemgetter
 from typing import Protocol
 
+from synapsed.shared.regex import regex
 from synapsed.terminal.snapshot import DEC, DEC_DEFAULT, Cell, Modes
 
 RESET = b"\x1b[?69l\x1b[?6l\x1b[4l\x1b[20l\x1b[?7h\x1b[r\x1b(B\x0f\x1b[m"
@@ -72,7 +72,7 @@ class Cells(Protocol):
     def styles(self) -> Sequence[int]: ...
 
 
-_WHOLE = re.compile(rb"\x01*+(?:(?:\x02\x00)++\x01*+)*+")
+_WHOLE = regex(rb"\x01*+(?:(?:\x02\x00)++\x01*+)*+")
 """The widths of a row in which every wide character has both of its columns."""
 _WIDE = bytes(width == 2 for width in range(256))
 
@@ -134,7 +134,7 @@ class Extras:
     margins: tuple[int, int] | None = None
 
 
-_PEN = re.compile(rb"\x1b\[[\d;:]*m")
+_PEN = regex(rb"\x1b\[[\d;:]*m")
 _BLANKS_BYTES = 16 * 1024
 """Bytes at the end of the content that are searched for rows of spaces."""
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
 
+from synapsed.shared.regex import regex
 from synapsed.terminal.tokenizer import (
     REMEMBERED,
     SHORT,
@@ -110,18 +111,18 @@ class QueryReceived(ScanEvent):
     bel: bool = False
 
 
-_OSC_QUERY = re.compile(
+_OSC_QUERY = regex(
     rb"(?:4|5|1\d|21|50);(?>(?:.*?[;=])??\?)"
     rb"|52;[^;]*+;\?"
     rb"|1337;Report"
     rb"|99;(?>[^;]*?p=\?)",
     re.DOTALL,
 )
-_OSC_COLOR = re.compile(rb"(?:4|1[0-9]);")
-_OSC_STATUS = re.compile(rb"7501;\s*+(?P<query>\?\s*+\Z)?")
-_OSC_PROMPT = re.compile(rb"133;A(?:;|\Z)")
-_PROGRESS = re.compile(rb"9;4(?:;(?P<state>[0-4])(?:;(?P<percent>\d{1,3})?)?)?;*\Z")
-_TITLE = re.compile(rb"[012];")
+_OSC_COLOR = regex(rb"(?:4|1[0-9]);")
+_OSC_STATUS = regex(rb"7501;\s*+(?P<query>\?\s*+\Z)?")
+_OSC_PROMPT = regex(rb"133;A(?:;|\Z)")
+_PROGRESS = regex(rb"9;4(?:;(?P<state>[0-4])(?:;(?P<percent>\d{1,3})?)?)?;*\Z")
+_TITLE = regex(rb"[012];")
 
 _DEFAULT = frozenset({b"", b"0"})
 _WINDOW_REPORTS = frozenset({b"11", b"13", b"14", b"15", b"16", b"18", b"19", b"20", b"21"})

@@ -7,11 +7,11 @@ no rights when it draws.
 """
 
 import json
-import re
 import sys
 from collections.abc import Sequence
 
 from synapsed.process.sandbox import give_up_rights
+from synapsed.shared.regex import regex
 from synapsed.terminal.emulated_screen import Screen
 
 CPU_S = 30
@@ -23,8 +23,8 @@ KEPT = 20_000
 OVERLAP = 8
 """Number of equal lines in a row that identify the overlap."""
 
-_SGR = re.compile(r"\x1b\[([\d;:]*)m")
-_OTHER = re.compile(
+_SGR = regex(r"\x1b\[([\d;:]*)m")
+_OTHER = regex(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f]"
 )
 

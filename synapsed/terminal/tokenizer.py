@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from synapsed.shared.regex import regex
+
 MAX_SEQUENCE: Final = 64 * 1024
 """Default limit of bytes of a string; a longer one is dropped up to its end, as is a longer sequence than
 `MAX_CONTROL`."""
@@ -43,26 +45,26 @@ _GRAMMAR = (
 
 _STRING_GROUPS: Final = frozenset({"command", "bel", "string", "tail"})
 """Groups of a match that can be the last one of a string."""
-_SEQUENCE = re.compile(_GRAMMAR % (rb"(?!\[[\d;:]*+[%b]|%b)" % (PLAIN_CONTROLS, PLAIN_ESCAPES)))
-_STRAIGHT = re.compile(_GRAMMAR % b"")
-_CROOKED = re.compile(
+_SEQUENCE = regex(_GRAMMAR % (rb"(?!\[[\d;:]*+[%b]|%b)" % (PLAIN_CONTROLS, PLAIN_ESCAPES)))
+_STRAIGHT = regex(_GRAMMAR % b"")
+_CROOKED = regex(
     _GRAMMAR % rb"(?!\[[<-?]?+[\d:;]{0,256}+[ -/]{0,8}+[@-~]|[ -/]{0,8}+[0-OQ-WYZ\\`-~]"
     rb"|\][^\x00-\x1f\x7f]{0,512}+(?:\x07|\x1b\\))"
 )
 """Skips all sequences in their proper form."""
 
 # Matched at the last ESC of a piece, to its end: the sequence has begun and is not over.
-_UNFINISHED = re.compile(
+_UNFINISHED = regex(
     rb"\x1b[%b]*+(?:(?P<control>\[[%b -?]*+)|(?P<command>%b)|(?P<string>%b)|[%b -/]*+)\Z"
     % (_STRAY, _STRAY, _OSC, _STRING, _STRAY)
 )
 # From the ESC before a last ESC, to that one, which may be about to end a string.
-_OPEN_STRING = re.compile(rb"\x1b[%b]*+(?:%b|%b)\x1b\Z" % (_STRAY, _OSC, _STRING))
+_OPEN_STRING = regex(rb"\x1b[%b]*+(?:%b|%b)\x1b\Z" % (_STRAY, _OSC, _STRING))
 _ENDS: Final = {
-    "control": re.compile(rb"[\x18\x1a\x1b@-~]"),
-    "command": re.compile(rb"[\x07\x18\x1a\x1b]"),
-    "string": re.compile(rb"[\x18\x1a\x1b]"),
-    "escape": re.compile(rb"[\x18\x1a\x1b0-~]"),
+    "control": regex(rb"[\x18\x1a\x1b@-~]"),
+    "command": regex(rb"[\x07\x18\x1a\x1b]"),
+    "string": regex(rb"[\x18\x1a\x1b]"),
+    "escape": regex(rb"[\x18\x1a\x1b0-~]"),
 }
 """The end of each kind of sequence."""
 _STRINGS: Final = ("command", "string")
@@ -78,9 +80,9 @@ NOTHING: Final = b"\x00"
 """Stands for removed bytes, until the text is `cleaned`: the bytes around them must not become one character."""
 
 _C1_LEAD = b"\xc2"
-_C1 = re.compile(rb"\xc2[\x80-\x9f]")
+_C1 = regex(rb"\xc2[\x80-\x9f]")
 _REPLACEMENT = "\ufffd".encode()
-_INCOMPLETE = re.compile(rb"(?:[\xc2-\xf4]|[\xe0-\xf4][\x80-\xbf]|[\xf0-\xf4][\x80-\xbf]{2})\Z")
+_INCOMPLETE = regex(rb"(?:[\xc2-\xf4]|[\xe0-\xf4][\x80-\xbf]|[\xf0-\xf4][\x80-\xbf]{2})\Z")
 """The beginning of a character whose end is missing."""
 
 

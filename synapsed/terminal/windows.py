@@ -10,20 +10,21 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from synapsed.shared.regex import regex
 from synapsed.terminal.menu_keys import Menu, MenuWindow
 from synapsed.terminal.menu_page import FRAMES, Page, odd_one
 from synapsed.terminal.menu_rows import MenuOption
 
-_ANGLE = re.compile(r"<\s*(?P<label>[^<>\s](?:[^<>]{0,28}[^<>\s])?)\s*>")
-_BOXED = re.compile(r"[│┃║]\s*(?P<label>[^│┃║\s](?:[^│┃║]{0,28}[^│┃║\s])?)\s*[│┃║]")
-_INNER = re.compile(r"[┌╭┏╔][^┌╭┏╔┐╮┓╗│┃║]{2,}[┐╮┓╗]")
+_ANGLE = regex(r"<\s*(?P<label>[^<>\s](?:[^<>]{0,28}[^<>\s])?)\s*>")
+_BOXED = regex(r"[│┃║]\s*(?P<label>[^│┃║\s](?:[^│┃║]{0,28}[^│┃║\s])?)\s*[│┃║]")
+_INNER = regex(r"[┌╭┏╔][^┌╭┏╔┐╮┓╗│┃║]{2,}[┐╮┓╗]")
 _TOP, _BOTTOM = "┌╭┏╔", "└╰┗╚"
-_TICK = re.compile(r"\s*(?P<open>[\[(])(?P<state>[ xX*])[\])]\s+(?:[│├└─]+\s*)*(?P<label>\S.*)$")
-_BLANKS = re.compile(r"_{3,}\s*$")
+_TICK = regex(r"\s*(?P<open>[\[(])(?P<state>[ xX*])[\])]\s+(?:[│├└─]+\s*)*(?P<label>\S.*)$")
+_BLANKS = regex(r"_{3,}\s*$")
 """Drawing of newt for a field."""
 FIELD_MIN = 8
 """Columns of a field that is only underlined."""
-_HIDES = re.compile(r"\bpass(?:word|phrase|code)\b|\bPIN\b|\bsecret\b", re.IGNORECASE)
+_HIDES = regex(r"\bpass(?:word|phrase|code)\b|\bPIN\b|\bsecret\b", re.IGNORECASE)
 
 
 class _Field(NamedTuple):

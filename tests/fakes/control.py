@@ -319,7 +319,7 @@ class FakeDirectory:
             Testimony(channel="composer", says="empty", since=None, decides=True),
         ]
 
-    def profiles(self) -> list[ProfileAnswer]:
+    def profiles(self, names: Collection[str] | None = None) -> list[ProfileAnswer]:
         return [
             ProfileAnswer(name="dummy", description="", command="dummy", ports=[8190, 8199], verified=None,
                           model=True, skills=self._fake.skills, source="built-in"),

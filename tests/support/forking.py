@@ -75,12 +75,16 @@ def main() -> int:
     gc.disable()  # as the daemon does it
     from synapsed import cli, daemon  # noqa: F401
     from synapsed.config import paths  # noqa: F401
+    from synapsed.parts import loading
     from synapsed.parts.a2a import endpoints  # noqa: F401 - a daemon imports it when it is first asked
     from synapsed.process import logging, open_files  # noqa: F401
     from synapsed.profiles import library
     from tests.support import spare_screens
 
-    library.ProfileLibrary.builtin()  # compiles the expressions of all profiles, which `re` keeps
+    loading.load_late()
+    known = library.ProfileLibrary.builtin()
+    for name in known.names():
+        known.find(name)  # compiles the expressions of all profiles, which `re` keeps
     gc.freeze()
     gc.enable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # where it is pressed at a terminal, the tests end their daemons first

@@ -6,17 +6,18 @@ By default no text of people and programs is published (`[fleet.events] content`
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError
 
 from synapsed.clock import iso
+from synapsed.model.base import Model
 from synapsed.model.events import Event, envelope
 from synapsed.model.events import encoded as shown
 from synapsed.model.external import NAME_PATTERN
+from synapsed.shared.regex import regex
 from synapsed_fleet.envelope import BadEnvelope, encoded
 from synapsed_fleet.fleet_answers import FleetEvent
 from synapsed_fleet.host_record import iso_of
@@ -95,7 +96,7 @@ def _time(text: str) -> str:
     return told
 
 
-class EventSaid(BaseModel):
+class EventSaid(Model):
     """An event as its host publishes it; unknown fields are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
@@ -153,7 +154,7 @@ class EventCursor:
 
 
 CURSOR: Final = r"^(?:([0-9a-f]{8})-)?([0-9]{1,18})$"
-_CURSOR: Final = re.compile(CURSOR)
+_CURSOR: Final = regex(CURSOR)
 
 
 def stream_name(created: str) -> str:

@@ -2,10 +2,12 @@
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
+
+from synapsed.model.base import Model
 
 
-class _View(BaseModel):
+class _View(Model):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 

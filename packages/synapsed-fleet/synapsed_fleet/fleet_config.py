@@ -12,10 +12,11 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field
 
 from synapsed.config.config import Section
+from synapsed.shared.regex import regex
 
-HOST_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
+HOST_NAME = regex(r"[a-z0-9][a-z0-9-]{0,30}")
 """Pattern of a host's name, which is a token of subjects, and stands behind the `@` of an address."""
-CLASS_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+CLASS_NAME = regex(r"[a-z0-9][a-z0-9-]{0,62}")
 """Pattern of the class in `any:CLASS`: a profile or a skill."""
 SCHEMES = frozenset({"tls", "nats", "ws", "wss"})
 ACCEPT_MAX = 200
@@ -67,7 +68,7 @@ def _listen(value: str) -> str:
     return value
 
 
-_SIZE = re.compile(r"([1-9][0-9]{0,8})(MiB|GiB|TiB)")
+_SIZE = regex(r"([1-9][0-9]{0,8})(MiB|GiB|TiB)")
 _UNITS = {"MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 
 
@@ -131,8 +132,8 @@ class FleetConfig(Section):
     """Hosts whose persons count as persons here too."""
     accept: list[Annotated[str, AfterValidator(_accepted)]] = Field(default=["*"], max_length=ACCEPT_MAX)
     """Agents that other hosts may send to: agents by name, or all of a team's."""
-    work: FleetWork = FleetWork()
-    events: FleetEvents = FleetEvents()
+    work: FleetWork = FleetWork.model_construct()
+    events: FleetEvents = FleetEvents.model_construct()
     broker: FleetBroker | None = None
 
 

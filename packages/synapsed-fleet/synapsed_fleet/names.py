@@ -13,17 +13,17 @@
 The broker enforces which subjects a host may publish; only the signature proves which host wrote a message.
 """
 
-import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Self
 
 from synapsed.errors import InvalidRequest
+from synapsed.shared.regex import regex
 
-HOST: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
-CLASS: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
-EVENT: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9]{0,39}")
-ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{7,63}(?:/[0-9]{1,12})?")
+HOST: Final = regex(r"[a-z0-9][a-z0-9-]{0,30}")
+CLASS: Final = regex(r"[a-z0-9][a-z0-9-]{0,62}")
+EVENT: Final = regex(r"[a-zA-Z][a-zA-Z0-9]{0,39}")
+ID: Final = regex(r"[A-Za-z0-9][A-Za-z0-9_-]{7,63}(?:/[0-9]{1,12})?")
 """Pattern of the id of a task, or of a host's message; an update's is `<task>/<n>`."""
 ANY: Final = "any:"
 TEAM: Final = "team:"

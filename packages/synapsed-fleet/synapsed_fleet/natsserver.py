@@ -4,7 +4,6 @@
 """
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from synapsed.errors import ProgramNotFound
+from synapsed.shared.regex import regex
 from synapsed_fleet.streams import BODY_MAX
 
 PROGRAM: Final = "nats-server"
@@ -28,7 +28,7 @@ CLUSTER: Final = "synapsed"
 LOG_BYTES: Final = 10 << 20
 LOG_FILES: Final = 4
 
-_VERSION = re.compile(r"\bv?(\d{1,5})\.(\d{1,5})\.(\d{1,5})\b")
+_VERSION = regex(r"\bv?(\d{1,5})\.(\d{1,5})\.(\d{1,5})\b")
 
 
 class NatsServer(NamedTuple):

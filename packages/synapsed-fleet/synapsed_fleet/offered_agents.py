@@ -36,12 +36,13 @@ class OfferedAgents:
 
     def idle(self, cls: str) -> str | None:
         """See `class_work.IdleAgents`."""
+        views = self._control.directory.agents()
         skilled = {
             profile.name
-            for profile in self._control.directory.profiles()
+            for profile in self._control.directory.profiles({view.type for view in views})
             if any(skill.get("id") == cls for skill in profile.skills)
         }
-        for view in self._control.directory.agents():
+        for view in views:
             if (view.type == cls or view.type in skilled) and _is_idle(view) and self.accepts(view.name):
                 return view.id
         return None

@@ -11,7 +11,6 @@ place of another. Content is the sender's if its hash is the one in the referenc
 import base64
 import binascii
 import hashlib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -19,6 +18,7 @@ from typing import Any, Final, Self
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from synapsed.shared.regex import regex
 from synapsed_fleet.envelope import BadEnvelope
 from synapsed_fleet.names import ID as NAMED
 
@@ -36,8 +36,8 @@ BODY: Final = "whole"
 FILES: Final = "files"
 """The key of a body's references to its files."""
 
-_ID: Final = re.compile(r"[0-9a-f]{32}")
-_SHA256: Final = re.compile(r"[0-9a-f]{64}")
+_ID: Final = regex(r"[0-9a-f]{32}")
+_SHA256: Final = regex(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

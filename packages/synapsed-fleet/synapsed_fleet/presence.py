@@ -90,7 +90,8 @@ class Records:
         for team, members in self._directory.teams().items():
             for member in members:
                 teams.setdefault(member, []).append(team)
-        skills = {profile.name: profile.skills for profile in self._directory.profiles()}
+        types = {view.type for view in self._directory.agents()}
+        skills = {profile.name: profile.skills for profile in self._directory.profiles(types)}
         return [
             AgentRecordOf(
                 name=view.name,

@@ -17,7 +17,6 @@ gets the same.
 import asyncio
 import contextlib
 import json
-import re
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -29,6 +28,7 @@ from nats.aio.msg import Msg
 
 from synapsed.errors import InvalidRequest, SynapsedError
 from synapsed.shared.outside_json import NotJson, read_json
+from synapsed.shared.regex import regex
 from synapsed_fleet.admin import Admin, connected, revoke
 from synapsed_fleet.broker import BrokerFolder
 from synapsed_fleet.broker_cluster import broker_told
@@ -218,7 +218,7 @@ def renew(members: Members, name: str, document: object, *, now: float) -> Enrol
     return enrolled
 
 
-_SUBJECT: Final = re.compile(r"syn\.adm\.(join|renew|classes|broker)\.([^.]+)")
+_SUBJECT: Final = regex(r"syn\.adm\.(join|renew|classes|broker)\.([^.]+)")
 
 
 def _asked(subject: str) -> tuple[str | None, str]:

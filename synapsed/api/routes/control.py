@@ -279,7 +279,7 @@ async def recording(request: web.Request, query: RecordingQuery, control: Contro
 
 @operation("The profiles", "profiles")
 async def profiles(request: web.Request, control: Control) -> list[ProfileAnswer]:
-    return control.directory.profiles()
+    return await asyncio.to_thread(control.directory.profiles)
 
 
 @operation(

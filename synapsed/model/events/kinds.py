@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from synapsed.model.agent import Activity, ProcessState
+from synapsed.model.base import Model
 from synapsed.model.task import Artifact, Prompt, TaskError, TaskState
 
 type By = Literal["person", "agent", "policy", "rule", "daemon"]
@@ -38,7 +39,7 @@ class _Large:
 LARGE = _Large()
 
 
-class Data(BaseModel):
+class Data(Model):
     """Base of all event data. The log keeps `type` with the other fields; clients get it as `event`, beside `data`.
     Fields of newer versions are ignored."""
 
@@ -180,7 +181,7 @@ class TokensUsed(Data):
     source: str | None = Field(default=None, description="The channel that told it")
 
 
-class PlanStep(BaseModel):
+class PlanStep(Model):
     """One step of a plan."""
 
     text: str
@@ -207,7 +208,7 @@ class DiffUpdated(Data):
     source: str | None = Field(default=None, description="The channel that told it")
 
 
-class RateWindow(BaseModel):
+class RateWindow(Model):
     """One limit of an account over a stretch of time."""
 
     name: str
@@ -358,7 +359,7 @@ class Gap(Data):
     last: int = Field(serialization_alias="to")
 
 
-class Truncated(BaseModel):
+class Truncated(Model):
     """Placeholder for a field that makes its event too large for a stream: `GET /events/{id}` has it whole."""
 
     truncated: Literal[True] = True

@@ -8,12 +8,13 @@ import json
 from dataclasses import dataclass
 from typing import Any, Self
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
+from synapsed.model.base import LATE, Model
 from synapsed.model.events.kinds import REMOVED, AgentAlert, EventData
 from synapsed.model.task import Task
 
-_ADAPTER: TypeAdapter[EventData] = TypeAdapter(EventData)
+_ADAPTER: TypeAdapter[EventData] = TypeAdapter(EventData, config=LATE)
 
 OLD_TYPES = {
     "agentProcess": "agentState",
@@ -27,7 +28,7 @@ _OLD_FIELDS: dict[str, dict[str, Any]] = {"agentRemoved": {"state": REMOVED}}
 """Fields that an older event implied by its type."""
 
 
-class Event(BaseModel):
+class Event(Model):
     """One row of the log. `at` is seconds since the epoch; `agent_id` is empty if the event concerns no agent."""
 
     id: int

@@ -1,7 +1,6 @@
 """The HTTP side of both bindings of A2A: the caller's rights, the wait for an answer, and the form of the answer."""
 
 import asyncio
-import re
 from collections.abc import AsyncGenerator, Awaitable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -37,12 +36,13 @@ from synapsed.model.task import Task
 from synapsed.parts.a2a.a2a_loading import A2aSdk
 from synapsed.parts.a2a.card import Authentication, extended_card
 from synapsed.parts.a2a.endpoint_types import MessageReply, StreamReply
+from synapsed.shared.regex import regex
 
 A2A_JSON: Final = "application/a2a+json"
 PLAIN_JSON: Final = "application/json"
 EXTENSIONS_HEADERS: Final = ("A2A-Extensions", "X-A2A-Extensions")
 """Headers that ask for extensions, and that name the active ones in responses; the second is 0.3's name for it."""
-_MARK: Final = re.compile(r"/a2a(?:/|$)|/\.well-known/")
+_MARK: Final = regex(r"/a2a(?:/|$)|/\.well-known/")
 """Pattern of the place in a path where A2A's part of it begins."""
 
 
@@ -93,7 +93,7 @@ class HttpCaller:
             raise Unauthorized("it is not known who asks for the extended card: send 'Authorization: Bearer <token>'")
         control = self.context.control
         view = control.directory.view(self.agent_id)
-        profile = next((row for row in control.directory.profiles() if row.name == view.type), None)
+        profile = next(iter(control.directory.profiles([view.type])), None)
         return extended_card(
             view,
             profile,

@@ -2,7 +2,6 @@
 demands (5.7), but also treats an unknown enum value as not set, and a value that is no object as an empty object."""
 
 import math
-import re
 from collections.abc import Iterable
 from functools import cache
 from itertools import islice
@@ -16,12 +15,13 @@ from google.protobuf.timestamp_pb2 import Timestamp
 import synapsed.a2a_types.free_json  # noqa: F401 - for what it does to protobuf
 from synapsed.a2a_types.a2a_errors import A2aError, invalid_params
 from synapsed.a2a_types.free_json import DEPTH_MAX, ITEMS_MAX, NUMBER_MAX, packed
+from synapsed.shared.regex import regex
 
-_INTEGER: Final = re.compile(r"-?[0-9]{1,19}")
+_INTEGER: Final = regex(r"-?[0-9]{1,19}")
 _OBJECTS: Final = "google.protobuf.Struct"
 _FREE: Final = frozenset({"google.protobuf.Value"})
 """Well-known types whose JSON may be anything."""
-_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]*={0,2}")
+_BASE64: Final = regex(r"[A-Za-z0-9+/_-]*={0,2}")
 _INTEGERS: Final = frozenset({FieldDescriptor.TYPE_INT32, FieldDescriptor.TYPE_INT64})
 _FILTERS: Final = frozenset({"lf.a2a.v1.ListTasksRequest.status"})
 """Enums of filters: the value zero of such an enum filters nothing."""

@@ -27,9 +27,10 @@ from synapsed.parts.a2a.methods import Method
 from synapsed.parts.a2a.operations import RequestScope
 from synapsed.parts.a2a.params import from_query, parse
 from synapsed.parts.a2a.version import V10, require_version
+from synapsed.shared.regex import regex
 
 METHOD_NOT_ALLOWED: Final = 405
-_VARIABLE: Final = re.compile(r"\{(\w+)\}")
+_VARIABLE: Final = regex(r"\{(\w+)\}")
 _TENANT: Final = r"(?:/(?P<tenant>[^/]+))"
 _BODIES: Final = frozenset({"POST", "PUT", "PATCH"})
 PATH_SHOWN: Final = 100

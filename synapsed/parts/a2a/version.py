@@ -1,14 +1,14 @@
 """The version of A2A that a request speaks (specification 3.6): `A2A-Version`, of which major and minor count."""
 
-import re
 from typing import Final
 
 from synapsed.a2a_types.a2a_errors import VERSION_NOT_SUPPORTED, A2aError
+from synapsed.shared.regex import regex
 
 V10: Final = "1.0"
 V03: Final = "0.3"
 """Version of a request without the header: clients of 0.3 send no version."""
-_VERSION: Final = re.compile(r"(\d{1,4}\.\d{1,4})(\.\d{1,6})?")
+_VERSION: Final = regex(r"(\d{1,4}\.\d{1,4})(\.\d{1,6})?")
 SHOWN: Final = 20
 """Most characters of an unknown version that are shown."""
 

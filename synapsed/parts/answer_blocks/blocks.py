@@ -5,13 +5,13 @@ the text was cut. The grammar of fenced code is CommonMark's (`fences`); text ou
 (`plain_blocks`). The info string of a fence has language and file name (`describe`).
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from synapsed.model.task import BlockKinds
 from synapsed.parts.answer_blocks.fences import Code, FenceReader, Piece, Prose
 from synapsed.parts.answer_blocks.plain_blocks import Block, PlainReader
+from synapsed.shared.regex import regex
 
 
 class StreamParser:
@@ -77,8 +77,8 @@ def _code(code: Code) -> Block:
     )
 
 
-_LANGUAGE = re.compile(r"\{?\.?(?P<language>[^\s:,;{}=\"']+)")
-_FILE = re.compile(
+_LANGUAGE = regex(r"\{?\.?(?P<language>[^\s:,;{}=\"']+)")
+_FILE = regex(
     r"(?:\b(?:title|file|filename|name|path)=(?:\"(?P<double>[^\"]+)\"|'(?P<single>[^']+)'|(?P<bare>[^\s}]+))"
     r"|^[\w+#.-]+:(?P<after>[^\s:]+\.\w+)(?:\s|$))"
 )

@@ -7,5 +7,9 @@ artifacts of them. A profile chooses the kinds of blocks (`parsers`).
 
 from synapsed.kernel import Face
 
-FACE = Face(name="answer_blocks", opens="synapsed.parts.answer_blocks.reading")
+FACE = Face(
+    name="answer_blocks",
+    opens="synapsed.parts.answer_blocks.reading",
+    late=["synapsed.parts.answer_blocks.blocks"],
+)
 """Description of this part for the daemon, which reads it without loading the part's code."""

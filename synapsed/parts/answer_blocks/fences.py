@@ -14,6 +14,8 @@ from functools import cache
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from synapsed.shared.regex import regex
+
 GROWTH = 1.5
 """Factor by which a text that could not be cut must grow before the next try: a list of a thousand fences is one block,
 and must not be parsed a thousand times."""
@@ -22,7 +24,7 @@ NESTING_MAX = 100
 """Most levels of lists and quotes (a list is two). The library treats deeper text, and all that follows, as prose; its
 default limit is a list in nine others."""
 
-_OPENS = re.compile(r" {0,3}(?:`{3}|~{3})")
+_OPENS = regex(r" {0,3}(?:`{3}|~{3})")
 _BLANKS = " \t"
 
 

@@ -13,33 +13,34 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from synapsed.model.task import BlockKinds
+from synapsed.shared.regex import regex
 
 DEPTH_MAX = 100
 """Most levels of brackets in a JSON document; a deeper one is text."""
 
-_JSON_BEGINS = re.compile(r" {0,3}(?:\{\s*(?:[\"}]|$)|\[\s*(?:[\"{\[\]tfn\d-]|$))")
-_JSON_NUMBERS = re.compile(r"[\s\d,.\[\]-]*")
+_JSON_BEGINS = regex(r" {0,3}(?:\{\s*(?:[\"}]|$)|\[\s*(?:[\"{\[\]tfn\d-]|$))")
+_JSON_NUMBERS = regex(r"[\s\d,.\[\]-]*")
 """Brackets with only numbers, such as `[1]` and `[1, 2]`: these are more likely footnotes."""
-_STRING = re.compile(r"\"(?:[^\"\\]|\\.?)*+(?:\"|$)")
+_STRING = regex(r"\"(?:[^\"\\]|\\.?)*+(?:\"|$)")
 """A string; one that is not closed runs to the line's end, so that the rest of the line is not searched again and
 again."""
 
-_TRACEBACK = re.compile(r" {0,3}Traceback \(most recent call last\):\s*")
-_TRACEBACK_ENDS = re.compile(r" {0,3}(?:\w+\.)*(?P<code>[A-Za-z_]\w*)(?::|$)")
+_TRACEBACK = regex(r" {0,3}Traceback \(most recent call last\):\s*")
+_TRACEBACK_ENDS = regex(r" {0,3}(?:\w+\.)*(?P<code>[A-Za-z_]\w*)(?::|$)")
 _SIGN = r" {0,3}(?:[✗✘✖❌⛔×]\ufe0f? *)?(?:\*\*)?"
-_ERROR = re.compile(
+_ERROR = regex(
     _SIGN + r"(?:(?:\w+\.)*(?P<type>[A-Z]\w*(?:Error|Exception))"
     r"|(?P<word>(?i:fatal error|error|fatal|panic)|エラー)"
     r"(?:\[(?P<tag>\w+)\]| \((?P<named>[A-Z][A-Z0-9_]*|\d{3})\)| (?P<number>\d{3}))?)"
     r"(?:\*\*)?(?::(?:\*\*)?(?:\s|$)|\uff1a)"
 )
 
-_VERB = re.compile(
+_VERB = regex(
     r"\s*(?:[-*+•●⎿└✓✔✅]\ufe0f?\s+|\d+[.)]\s+)*(?:\*\*)?(?i:created|wrote)(?:\*\*)?:(?:\*\*)?\s*"
     r"(?:(?P<path>`[^`]+`|\"[^\"]+\"|'[^']+'|\S+)(?:\s+\(.*\))?|(?P<rooted>(?:\.{0,2}/|~/|[A-Za-z]:\\).*))\s*"
 )
-_NOTE = re.compile(r"\s\(")
-_BRACKET = re.compile(r"\[File:(?P<path>[^\]\n]*+)(?P<closed>\])?", re.IGNORECASE)
+_NOTE = regex(r"\s\(")
+_BRACKET = regex(r"\[File:(?P<path>[^\]\n]*+)(?P<closed>\])?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

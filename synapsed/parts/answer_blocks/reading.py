@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from synapsed.interfaces import AnswerReader, AnswerReading
 from synapsed.kernel import Kernel, Running
 from synapsed.model.task import Artifact, BlockKinds, DataPart, Part, TextPart
-from synapsed.parts.answer_blocks.blocks import StreamParser
-from synapsed.parts.answer_blocks.plain_blocks import Block
+
+if TYPE_CHECKING:
+    from synapsed.parts.answer_blocks.plain_blocks import Block
 
 PARSED_MAX = 256 * 1024
 """Most characters of an answer that are parsed, in a second at most; a longer answer is no conversation."""
@@ -31,6 +33,8 @@ class AnswerBlocks:
         self._clear()
 
     def _clear(self) -> None:
+        from synapsed.parts.answer_blocks.blocks import StreamParser
+
         self._parser = StreamParser(self._kinds)
         self._read = ""
         self._blocks: list[Block] = []
@@ -62,7 +66,7 @@ class AnswerBlocks:
         return [_artifact(number, block) for number, block in enumerate(self._blocks[:BLOCKS_MAX], 1)]
 
 
-def _artifact(number: int, block: Block) -> Artifact:
+def _artifact(number: int, block: "Block") -> Artifact:
     part: Part = DataPart(data=block.data) if block.type == "data" else TextPart(text=block.text)
     return Artifact.block(number, type=block.type, name=block.name, parts=[part], metadata=block.metadata)
 

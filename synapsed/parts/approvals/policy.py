@@ -28,24 +28,26 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal
 
+from synapsed.shared.regex import regex
+
 type Verdict = Literal["allow", "deny", "escalate"]
 
 RULE_MAX = 2000
 """Most characters of a rule."""
 
-_RULE = re.compile(r"(?P<tool>[\w.*?:/-]+)\s*(?:\((?P<pattern>.*)\))?", re.DOTALL)
+_RULE = regex(r"(?P<tool>[\w.*?:/-]+)\s*(?:\((?P<pattern>.*)\))?", re.DOTALL)
 _HARMLESS = r"[^;&|<>()$`\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]"
 """Characters that a wildcard matches in a shell command that is to be allowed."""
-_PARTS = re.compile(r"[;&|()`{}\n\r]|\$\(|<\(|>\(")
-_ASSIGNMENTS = re.compile(r"^(?:\w+\+?=\S*\s+)+")
-_CONTINUED = re.compile(r"\\\r?\n")
-_REDIRECTION = re.compile(r"&?[<>]{1,3}[&|]?[ \t]*+[^\s;&|<>()]++")
-_WORD = re.compile(r"""(?:'[^']*+'|"(?:\\.|[^"\\])*+"|\\.|\S)++""", re.DOTALL)
-_QUOTES = re.compile(r"""\\(.)|['"]""", re.DOTALL)
+_PARTS = regex(r"[;&|()`{}\n\r]|\$\(|<\(|>\(")
+_ASSIGNMENTS = regex(r"^(?:\w+\+?=\S*\s+)+")
+_CONTINUED = regex(r"\\\r?\n")
+_REDIRECTION = regex(r"&?[<>]{1,3}[&|]?[ \t]*+[^\s;&|<>()]++")
+_WORD = regex(r"""(?:'[^']*+'|"(?:\\.|[^"\\])*+"|\\.|\S)++""", re.DOTALL)
+_QUOTES = regex(r"""\\(.)|['"]""", re.DOTALL)
 _BEFORE = frozenset(("!", "if", "then", "elif", "else", "while", "until", "do", "time", "command", "builtin", "exec"))
 """Words of a shell that may precede a command."""
-_UPWARDS = re.compile(r"(?:^|[/\\])\.\.(?:[/\\]|$)")
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_UPWARDS = regex(r"(?:^|[/\\])\.\.(?:[/\\]|$)")
+_ADDRESS = regex(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,12 +13,13 @@ from datetime import datetime, tzinfo
 from typing import Any, Final, Literal
 
 import structlog
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
 from synapsed.aio import TaskSet, Timers, cancel_all, pause
 from synapsed.clock import Clock, backoff, iso
 from synapsed.errors import InvalidRequest, NotInInbox, StoreError, UnknownSink
 from synapsed.interfaces import STORE_RETRY_S, Control, NewEvent, Store, Subscriber
+from synapsed.model.base import Model
 from synapsed.model.events import AgentAlert, AttentionItem, Origin
 from synapsed.model.masking import mask_text
 from synapsed.parts.attention import notification_policy
@@ -51,7 +52,7 @@ FAILING: Final = "NOTIFY_FAILING"
 log = structlog.stdlib.get_logger("synapsed.notify")
 
 
-class SinkTested(BaseModel):
+class SinkTested(Model):
     """Answer of a sink of `[notify]` to a test: `detail` is for people."""
 
     model_config = ConfigDict(extra="forbid")

@@ -4,10 +4,12 @@ import re
 from datetime import datetime, time
 from typing import Annotated, Any, Final, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
 
+from synapsed.model.base import Model
 from synapsed.model.event_pattern import PATTERN_MAX, fits
 from synapsed.model.events import AttentionKind
+from synapsed.shared.regex import regex
 
 KINDS: Final[tuple[AttentionKind, ...]] = get_args(AttentionKind.__value__)
 
@@ -16,13 +18,13 @@ SINKS_MAX = 20
 type Content = Literal["kind", "question", "full"]
 """Amount of an item that leaves this machine: agent and kind; also the question; everything."""
 
-_HOURS = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_TOPIC = re.compile(r"[-_A-Za-z0-9]{1,64}")
+_HOURS = regex(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
+_NAME = regex(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_VARIABLE = regex(r"[A-Za-z_][A-Za-z0-9_]*")
+_TOPIC = regex(r"[-_A-Za-z0-9]{1,64}")
 
 
-class _Section(BaseModel):
+class _Section(Model):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 

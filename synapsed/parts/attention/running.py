@@ -3,6 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -15,7 +18,9 @@ from synapsed.parts.attention.inbox import PersonInbox
 from synapsed.parts.attention.notifier import Notifier, NotifyMeans
 from synapsed.parts.attention.notify import WebSink
 from synapsed.parts.attention.sinks.making import SinkMaker
-from synapsed.parts.attention.vapid import load_or_create
+
+if TYPE_CHECKING:
+    from synapsed.parts.attention.vapid import PushKey
 
 KEY_FILE = "push-key.pem"
 """Name of the file in the state directory with the key that signs web pushes."""
@@ -114,7 +119,8 @@ async def _browsers(kernel: Kernel) -> Browsers | None:
         return None
     path = kernel.paths.state / KEY_FILE
     try:
-        key = await asyncio.to_thread(load_or_create, path)
+        if await asyncio.to_thread(path.exists):  # else it is made when a page asks for it
+            await asyncio.to_thread(_key, path)
     except ConfigError as error:
         log.error("no browser is told of what waits", why=error.message)  # noqa: TRY400 - the words say it
         kernel.alert(
@@ -122,4 +128,10 @@ async def _browsers(kernel: Kernel) -> Browsers | None:
             "notifications on again on each device"
         )
         return None
-    return Browsers(subscriptions, key, kernel)
+    return Browsers(subscriptions, partial(_key, path), kernel)
+
+
+def _key(path: Path) -> "PushKey":
+    from synapsed.parts.attention.vapid import load_or_create
+
+    return load_or_create(path)

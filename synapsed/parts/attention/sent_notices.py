@@ -12,14 +12,15 @@ import secrets
 from collections.abc import Iterable
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from synapsed.interfaces import FollowerState, Store
+from synapsed.model.base import LATE, Model
 
 MARKS_MAX: Final = 2000
 
 
-class Mark(BaseModel):
+class Mark(Model):
     """Mark of one item at one sink. `approve` and `deny` are hashes of the tokens of its buttons, valid until `expires`
     (seconds since the epoch)."""
 
@@ -32,7 +33,7 @@ class Mark(BaseModel):
     expires: float = 0
 
 
-_MARKS = TypeAdapter(dict[str, Mark])
+_MARKS = TypeAdapter(dict[str, Mark], config=LATE)
 
 
 class Marks:

@@ -7,7 +7,6 @@ is derived from the browser's key, in one record that is padded, so that its siz
 
 import base64
 import os
-import re
 from typing import Final
 
 from cryptography.hazmat.primitives import hashes
@@ -17,6 +16,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from synapsed.interfaces import PushPlace
+from synapsed.shared.regex import regex
 
 RECORD: Final = 4096
 """Bytes of the record, as its header says. Every push service takes a body of 4,096 bytes."""
@@ -32,7 +32,7 @@ PLAIN_MAX: Final = RECORD - HEADER - TAG - 1
 PADDED: Final = 512
 """Bytes: a message is padded to a multiple of it, as far as there is room."""
 
-_BASE64URL: Final = re.compile(r"[A-Za-z0-9_-]+")
+_BASE64URL: Final = regex(r"[A-Za-z0-9_-]+")
 
 
 def sealed(

@@ -1,6 +1,8 @@
 """An agent elsewhere that a person has added under an alias."""
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
+
+from synapsed.model.base import Model
 
 SEEDS = "SYNAPSE"
 """`binding` of an agent that speaks as synapse-a2a does, and no A2A; its `protocol_version` is empty."""
@@ -9,7 +11,7 @@ FIRST = "0.1"
 """`protocol_version` of an agent that speaks A2A as it was first (`tasks/send`), before it had versions."""
 
 
-class ExternalAgent(BaseModel):
+class ExternalAgent(Model):
     """Record of an external agent, without its credentials. `url` is the address that the person gave, `endpoint` the
     one where its card says it listens; times are RFC 3339."""
 

@@ -11,10 +11,11 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 
 from synapsed.clock import iso
 from synapsed.interfaces import Activity, AgentView, EventFilter, FollowerState, NewEvent, ProcessState, Store
+from synapsed.model.base import LATE, Model
 from synapsed.model.events import (
     AttentionChanged,
     Event,
@@ -32,7 +33,7 @@ QUESTION_MAX: Final = 500
 """Most characters of a question in a notification; the prompt has the whole text."""
 
 
-class AskedElsewhere(BaseModel):
+class AskedElsewhere(Model):
     """The question for which one task waits, as it was reported."""
 
     agent_id: str
@@ -47,7 +48,7 @@ class AskedElsewhere(BaseModel):
 
 Open = Mapping[str, AskedElsewhere]
 """Open questions, by task."""
-_OPEN: Final = TypeAdapter(dict[str, AskedElsewhere])
+_OPEN: Final = TypeAdapter(dict[str, AskedElsewhere], config=LATE)
 
 
 def follows(event: Event, known: Open) -> tuple[list[NewEvent], Open] | None:
@@ -125,7 +126,7 @@ class ElsewhereAsking(DurableFollower):
         if await self._store.follower(self.name) is None:
             await self._begin()
         await super().restore()
-        self._open = _OPEN.validate_json(self.state.secret or "{}")
+        self._open = _OPEN.validate_json(self.state.secret) if self.state.secret else {}
 
     async def handle(self, event: Event) -> Changes | None:
         if (change := follows(event, self._open)) is None:
@@ -178,4 +179,7 @@ def _shown(task_id: str, one: AskedElsewhere) -> AgentView:
 
 
 def _written(known: Open) -> str:
+    """Returns the open questions as JSON; empty without any, as this text is sealed."""
+    if not known:
+        return ""
     return json.dumps({task_id: one.model_dump(mode="json", exclude_none=True) for task_id, one in known.items()})

@@ -3,17 +3,17 @@
 `synapsed.documents.reading` says why values are counted before anything is made of them.
 """
 
-import re
 from typing import Final
 
 from synapsed.documents.reading import Tally, ends_in_escape
+from synapsed.shared.regex import regex
 
-_NEWLINE: Final = re.compile(rb"\r\n?")
-_STRING: Final = re.compile(rb'"[^"\n]*["\n]')
+_NEWLINE: Final = regex(rb"\r\n?")
+_STRING: Final = regex(rb'"[^"\n]*["\n]')
 """A string, which never goes over the end of a line: an unclosed quote elsewhere in a stream, in a comment say, hides
 nothing after it."""
 _ENDS: Final = len(b"\r\n\r")
-_ITS_END: Final = re.compile(rb'["\n]')
+_ITS_END: Final = regex(rb'["\n]')
 
 
 class Meter:

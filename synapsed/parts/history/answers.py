@@ -2,13 +2,15 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
+
+from synapsed.model.base import Model
 
 type HistoryKind = Literal["message", "answer", "tool"]
 KINDS: tuple[HistoryKind, ...] = ("message", "answer", "tool")
 
 
-class _Told(BaseModel):
+class _Told(Model):
     model_config = ConfigDict(extra="forbid")
 
 

@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from synapsed.model.masking import MASK, mask_text, unfinished
+from synapsed.shared.regex import regex
 
 TEXT_MAX = 65_536
 """Characters that are kept of a text: its beginning."""
@@ -20,12 +21,12 @@ SNIPPET_MAX = 200
 _PIECE = 4096
 """Characters that are composed in one call."""
 
-_SEALED = re.compile("\u27e6sealed:[A-Za-z0-9_-]{38,}\u27e7")
+_SEALED = regex("\u27e6sealed:[A-Za-z0-9_-]{38,}\u27e7")
 """Mark of a secret in the rows of tasks (`store.encoding`)."""
-_CUT_SEALED = re.compile("\u27e6[a-z]{0,6}(?::[A-Za-z0-9_-]*)?\\Z")
-_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_WORD = re.compile(r'(?<!\S)"([^"]+)"(?!\S)|(\S+)')
+_CUT_SEALED = regex("\u27e6[a-z]{0,6}(?::[A-Za-z0-9_-]*)?\\Z")
+_SEQUENCE = regex(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
+_CONTROL = regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_WORD = regex(r'(?<!\S)"([^"]+)"(?!\S)|(\S+)')
 
 
 class Collected:

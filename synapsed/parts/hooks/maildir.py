@@ -7,7 +7,6 @@ again. Unreadable files go to `bad/`. Everything here blocks on the disk: call i
 """
 
 import os
-import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ import structlog
 
 from synapsed.shared.files import open_regular
 from synapsed.shared.outside_json import NotJson, read_object
+from synapsed.shared.regex import regex
 
 FILE_MAX_BYTES = 17 << 20
 """Most bytes of a report: the hook client's limit and the envelope."""
@@ -27,8 +27,8 @@ KEPT_MAX = 512
 BAD_MAX = 20
 """Most files in `bad/`, kept for a person to look at; further ones are deleted."""
 
-_NAME = re.compile(r"(\d{20})-\d+\.json")
-_HEAD = re.compile(rb'\{"event":"([^"]{1,100})","at_ns":(\d{1,20}),"wall":(\d+\.\d+),"payload":')
+_NAME = regex(r"(\d{20})-\d+\.json")
+_HEAD = regex(rb'\{"event":"([^"]{1,100})","at_ns":(\d{1,20}),"wall":(\d+\.\d+),"payload":')
 _log = structlog.get_logger(__name__)
 
 

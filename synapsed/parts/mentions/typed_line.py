@@ -12,10 +12,12 @@ from codecs import utf_8_decode
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from synapsed.shared.regex import regex
+
 LINE_MAX = 16_384
 """Most characters of a line that is followed; a longer one is left alone."""
 
-_TOKEN = re.compile(
+_TOKEN = regex(
     rb"(?P<paste>\x1b\[200~)"
     rb"|(?P<csi>\x1b\[[0-?]*[ -/]*[@-~])"
     rb"|(?P<other>\x1bO[ -~]|\x1b[\]P_^X][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[^\[O\]P_^X\x1b])"
@@ -23,15 +25,15 @@ _TOKEN = re.compile(
     rb"|(?P<text>[^\x00-\x1f\x7f]+)",
     re.DOTALL,
 )
-_CUT = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*|O|[\]P_^X][^\x07\x1b]*\x1b?)\Z")
+_CUT = regex(rb"\x1b(?:\[[0-?]*[ -/]*|O|[\]P_^X][^\x07\x1b]*\x1b?)\Z")
 """An escape sequence that continues in the next piece. A single escape at the end of a piece is the key."""
 _SEQUENCE_MAX = 4096
 
 _ESCAPE = b"\x1b"
 _PASTE_END = b"\x1b[201~"
-_UNSEEN = re.compile(rb"\x1b\[(?:[IO]|<[\d;]*[Mm]|M|\d*;\d+:3(?:u|[A-Z~]))")
+_UNSEEN = regex(rb"\x1b\[(?:[IO]|<[\d;]*[Mm]|M|\d*;\d+:3(?:u|[A-Z~]))")
 """Reports of focus, the mouse, and released keys, which edit nothing."""
-_KITTY = re.compile(rb"\x1b\[(?P<code>\d+)(?::\d*)*(?:;(?P<modifiers>\d*)(?::[12])?(?:;[\d:]*)?)?u")
+_KITTY = regex(rb"\x1b\[(?P<code>\d+)(?::\d*)*(?:;(?P<modifiers>\d*)(?::[12])?(?:;[\d:]*)?)?u")
 _KITTY_CONTROL, _KITTY_LOCKS = 4, 64 | 128
 
 
@@ -313,7 +315,7 @@ class Mention:
     response: bool
 
 
-_MENTION = re.compile(r"@(?P<name>[^\s@]+(?:@[^\s@]+)?)(?P<response>\s+--response)?\s+(?P<text>\S.*)", re.DOTALL)
+_MENTION = regex(r"@(?P<name>[^\s@]+(?:@[^\s@]+)?)(?P<response>\s+--response)?\s+(?P<text>\S.*)", re.DOTALL)
 
 
 def parse_mention(line: str) -> Mention | None:

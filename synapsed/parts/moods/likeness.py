@@ -5,8 +5,9 @@ words (the bottom-k sketch of MinHash): the number of common hashes measures the
 CRC-32, which are the same in every process.
 """
 
-import re
 from zlib import crc32
+
+from synapsed.shared.regex import regex
 
 SKETCH = 24
 """Most hashes of a sketch."""
@@ -20,8 +21,8 @@ ALIKE = 0.75
 
 type Sketch = tuple[int, ...]
 
-_WORD = re.compile(r"\w+")
-_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+_WORD = regex(r"\w+")
+_UNSPACED = regex("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 
 
 def sketch(text: str) -> Sketch:

@@ -1,13 +1,14 @@
 """The state of a person's mood at one agent, saved for the next daemon."""
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
+from synapsed.model.base import Model
 from synapsed.parts.moods.likeness import Sketch
 from synapsed.parts.moods.signals import Source
 from synapsed.parts.moods.words import Emotion
 
 
-class _Kept(BaseModel):
+class _Kept(Model):
     model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
 
 

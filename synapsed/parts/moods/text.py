@@ -9,23 +9,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from synapsed.parts.moods.words import FACES, JAPANESE, MILD, NEGATIONS, NOT_BEHIND, STRONG, Emotion, Terms
+from synapsed.shared.regex import regex
 
 _NARROW = {0xFF01 + offset: 0x21 + offset for offset in range(94)} | {0x3000: 0x20, ord("’"): 0x27}
 """Wide forms, and the curly apostrophe. NFKC is not used, because it turns one character into up to 18."""
 
-_CODE = re.compile(r"`[^`\n]*`")
-_QUOTED = re.compile('["“「『][^"“”「」『』\\n]{0,200}["”」』]')
+_CODE = regex(r"`[^`\n]*`")
+_QUOTED = regex('["“「『][^"“”「」『』\\n]{0,200}["”」』]')
 _FENCES = ("```", "~~~")
 _ALIEN = (">", "    ", "\t", "|", "$ ", "+", "- ", "@@", "#")
 """Beginnings of lines that are pasted, quoted or listed."""
-_TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)?|[.,:;!?\n]")
+_TOKEN = regex(r"[a-z]+(?:'[a-z]+)?|[.,:;!?\n]")
 """A word, or the end of a sentence or of a part of one."""
 _ENDS = frozenset(".,:;!?\n")
-_CAPITALS = re.compile(r"\b[A-Z][A-Z']*+(?:[ ,!?]++[A-Z][A-Z']*+){2,}+")
+_CAPITALS = regex(r"\b[A-Z][A-Z']*+(?:[ ,!?]++[A-Z][A-Z']*+){2,}+")
 """Words in capitals in a row."""
-_JAPANESE = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
-_INSISTING = re.compile(r"\?\?|\?!|!\?|!!!")
-_TRIPLE = re.compile(r"([a-z])\1\1+")
+_JAPANESE = regex("[\u3040-\u30ff\u4e00-\u9fff]")
+_INSISTING = regex(r"\?\?|\?!|!\?|!!!")
+_TRIPLE = regex(r"([a-z])\1\1+")
 
 _EVERYDAY = frozenset({"AGAIN", "ALREADY", "DON'T", "EVER", "IT", "JUST", "MY", "NEVER", "PLEASE", "STILL", "STOP"})
 _EVERYDAY |= {"THAT", "THIS", "TOLD", "WHAT", "WHY", "WORK", "WORKS", "YOU", "YOUR"}

@@ -26,9 +26,10 @@ from synapsed.errors import (
     UnknownAgent,
     UnsupportedMedia,
 )
+from synapsed.shared.regex import regex
 
 _REFS = "#/components/schemas/{model}"
-_PARAMETER = re.compile(r"\{(\w+)\}")
+_PARAMETER = regex(r"\{(\w+)\}")
 _PATH: Final = {
     "agent": ("an agent's name, id, `type-port`, or a type with one running instance; a leading `@` is allowed", 128),
     "event": ("an event's id, a number", 20),

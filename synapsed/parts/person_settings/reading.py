@@ -6,7 +6,6 @@ in words.
 """
 
 import json
-import re
 import tomllib
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -17,12 +16,13 @@ from typing import Any
 from synapsed.interfaces import PersonSettings, RefusingRules, SettingsReading
 from synapsed.kernel import Kernel, Running
 from synapsed.profiles.library import KeysSpec, SettingsNote, SettingsSpec, Yields
+from synapsed.shared.regex import regex
 
 SIZE_MAX = 1 << 20
 """Most characters of a file of settings; a larger one is skipped, and reported."""
 
-_VARIABLE = re.compile(r"\$(\w+)")
-_COMMENTS = re.compile(r'("(?:\\.|[^"\\])*+")|/\*[\s\S]*?\*/|//[^\n]*|,(?=\s*[\]}])')
+_VARIABLE = regex(r"\$(\w+)")
+_COMMENTS = regex(r'("(?:\\.|[^"\\])*+")|/\*[\s\S]*?\*/|//[^\n]*|,(?=\s*[\]}])')
 _SAME_KEYS = {"return": "enter", "esc": "escape"}
 
 

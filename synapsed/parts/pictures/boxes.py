@@ -3,12 +3,13 @@
 The look of a character is read from its Unicode name: the sides to which its lines go, and their weight.
 """
 
-import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
+
+from synapsed.shared.regex import regex
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +46,11 @@ _SIDES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 _OPPOSITE: Mapping[str, str] = MappingProxyType({"left": "right", "right": "left", "up": "down", "down": "up"})
 _WEIGHTS = frozenset({"LIGHT", "HEAVY", "SINGLE", "DOUBLE"})
 _DASHES: Mapping[str, int] = MappingProxyType({"DOUBLE DASH": 2, "TRIPLE DASH": 3, "QUADRUPLE DASH": 4})
-_DASHED = re.compile(r"(LIGHT|HEAVY) (\w+ DASH) (HORIZONTAL|VERTICAL)")
+_DASHED = regex(r"(LIGHT|HEAVY) (\w+ DASH) (HORIZONTAL|VERTICAL)")
 _EIGHTHS = ("", "ONE EIGHTH", "ONE QUARTER", "THREE EIGHTHS", "HALF", "FIVE EIGHTHS", "THREE QUARTERS", "SEVEN EIGHTHS")
-_PART = re.compile(r"(LOWER|LEFT|UPPER|RIGHT) (.+?)(?: BLOCK)?")
+_PART = regex(r"(LOWER|LEFT|UPPER|RIGHT) (.+?)(?: BLOCK)?")
 _SHADES: Mapping[str, float] = MappingProxyType({"LIGHT SHADE": 0.25, "MEDIUM SHADE": 0.5, "DARK SHADE": 0.75})
-_QUADRANTS = re.compile(r"(UPPER|LOWER) (LEFT|RIGHT)")
+_QUADRANTS = regex(r"(UPPER|LOWER) (LEFT|RIGHT)")
 
 
 @lru_cache(maxsize=512)

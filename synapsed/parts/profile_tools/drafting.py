@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from synapsed.shared.regex import regex
 from synapsed.terminal.sandboxed import (
     Color,
     Composer,
@@ -24,12 +25,12 @@ from synapsed.terminal.sandboxed import (
     read_composer,
 )
 
-_SIGN = re.compile(r"^(?P<prefix>[\s│┃|▌▎]*(?:[>❯›»▸➜λ$#%✦▶]{1,3}|[│┃▌▎])(?:[ \u00a0]|$))")
+_SIGN = regex(r"^(?P<prefix>[\s│┃|▌▎]*(?:[>❯›»▸➜λ$#%✦▶]{1,3}|[│┃▌▎])(?:[ \u00a0]|$))")
 """Beginning of a row into which text is typed: a sign, perhaps after the side of a box; or that side alone."""
-_BARE_SIDE = re.compile(r"[\s│┃|▌▎]*")
-_PROMPT = re.compile(r"^[^\n]{0,60}?[>$#%❯›»:)\]][ \u00a0]?")
-_RIGHT = re.compile(r"[ \u00a0]+(?P<side>[│┃|▐])$")
-_EDGE = re.compile(r"\s*[╭┌├╰└┏┗╔╚]?(?P<line>[─━═▔▁▀▄_]){8}")
+_BARE_SIDE = regex(r"[\s│┃|▌▎]*")
+_PROMPT = regex(r"^[^\n]{0,60}?[>$#%❯›»:)\]][ \u00a0]?")
+_RIGHT = regex(r"[ \u00a0]+(?P<side>[│┃|▐])$")
+_EDGE = regex(r"\s*[╭┌├╰└┏┗╔╚]?(?P<line>[─━═▔▁▀▄_]){8}")
 
 
 _HEAD = """\

@@ -5,7 +5,6 @@
 
 import argparse
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -18,11 +17,12 @@ from synapsed import __version__, own_python
 from synapsed.errors import ConfigError
 from synapsed.interfaces import validate_name
 from synapsed.profiles.library import Profile, ProfileLibrary, order_of
+from synapsed.shared.regex import regex
 
 if TYPE_CHECKING:
     from synapsectl.verbs import Surroundings
 
-_BY_NAME = re.compile(r"-m\W+synapsectl\b")
+_BY_NAME = regex(r"-m\W+synapsectl\b")
 """Command of a synapsed MCP server that Python would find by its name: Python looks for that name in the present folder
 first."""
 

@@ -4,7 +4,6 @@ their recordings as expected. Reads files, and writes none.
 A folder has them as `profiles/NAME.toml`, and recordings of a program of that version as `recordings/NAME-VERSION/`.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -14,8 +13,9 @@ from synapsed.errors import ConfigError
 from synapsed.parts.profile_tools.changes import changes
 from synapsed.parts.profile_tools.recordings import prove, read_recordings
 from synapsed.profiles.library import NEWER, Profile, ProfileLibrary, StandIn, StandIns
+from synapsed.shared.regex import regex
 
-_FOLDER = re.compile(r"(?P<profile>[a-z0-9][a-z0-9_.-]*?)-(?P<version>\d[0-9A-Za-z.+-]*)")
+_FOLDER = regex(r"(?P<profile>[a-z0-9][a-z0-9_.-]*?)-(?P<version>\d[0-9A-Za-z.+-]*)")
 """The name of a folder of recordings."""
 FAULTS_MAX = 50
 """Most differences that are reported."""

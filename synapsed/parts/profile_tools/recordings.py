@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from synapsed import own_python
 from synapsed.errors import ConfigError
+from synapsed.model.base import Model
 from synapsed.parts.profile_tools.reports.report import FILE_MAX, read
 from synapsed.profiles.library import Profile
 from synapsed.shared.files import open_regular
@@ -35,7 +36,7 @@ REPORT = b'"synapsed_report"'
 """Stands in reports only."""
 
 
-class Recording(BaseModel):
+class Recording(Model):
     """Times of a program's output and of the marks: `chunks` have seconds and the offset after the bytes that were
     read; `marks` have seconds, offset and label."""
 
@@ -62,7 +63,7 @@ class Recording(BaseModel):
         yield from ((at, offset) for at, offset, _ in self.marks)
 
 
-class Expected(BaseModel):
+class Expected(Model):
     """The beliefs that are expected at each mark, in their order; keys that only a running agent has, such as
     `receives`, are ignored."""
 

@@ -14,10 +14,12 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
+from synapsed.model.base import Model
 from synapsed.model.event_pattern import PATTERN_MAX, TEXT_MAX, fits
 from synapsed.model.events import EventData
+from synapsed.shared.regex import regex
 
 OUR_EVENT = "ruleFired"
 """Event type of the rules' own reports; no rule matches it."""
@@ -29,8 +31,8 @@ MESSAGE_MAX = 65_536
 FILLED_MAX = 4000
 """Most characters of a field that are filled into a text."""
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-_FIELD = re.compile(r"\{([a-z_]+(?:\.[a-z_]+)*)\}")
+_NAME = regex(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_FIELD = regex(r"\{([a-z_]+(?:\.[a-z_]+)*)\}")
 _EVENTS = frozenset(kind.model_fields["type"].default for kind in get_args(get_args(EventData)[0])) - {OUR_EVENT}
 
 
@@ -57,7 +59,7 @@ def _variable(text: str) -> str:
 Glob = Annotated[str, Field(min_length=1, max_length=PATTERN_MAX)]
 
 
-class _Section(BaseModel):
+class _Section(Model):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 

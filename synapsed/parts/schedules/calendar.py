@@ -16,6 +16,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from itertools import islice
 from zoneinfo import ZoneInfo
 
+from synapsed.shared.regex import regex
+
 YEARS = range(1970, 2200)
 """Years that systemd allows; the last one limits the search for a time that never comes."""
 
@@ -39,7 +41,7 @@ _NAMES = {
     **dict.fromkeys(("semiannually", "semi-annually", "biannually", "bi-annually"), "*-01,07-01 00:00:00"),
     **dict.fromkeys(("yearly", "annually", "anually"), "*-01-01 00:00:00"),
 }
-_COMPONENT = re.compile(r"(\d{1,5})(?:\.\.(\d{1,5}))?(?:/(\d{1,5}))?", re.ASCII)
+_COMPONENT = regex(r"(\d{1,5})(?:\.\.(\d{1,5}))?(?:/(\d{1,5}))?", re.ASCII)
 _DAY = timedelta(days=1)
 
 

@@ -1,14 +1,15 @@
 """Schedules: messages that a person has planned, and their progress."""
 
 import hashlib
-import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from synapsed.clock import iso
+from synapsed.model.base import Model
 from synapsed.parts.schedules.due import Missed
 from synapsed.parts.schedules.spec import Spec, check_zone, parse
+from synapsed.shared.regex import regex
 
 SCHEDULED = "scheduled"
 """Key of a task's metadata: its occurrence. No client sets it."""
@@ -25,7 +26,7 @@ MESSAGE_MAX = 65_536
 type Outcome = Literal["sent", "missed", "refused"]
 """Result of a time that came."""
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_NAME = regex(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
 def _checked_name(text: str) -> str:
@@ -45,7 +46,7 @@ def _message(text: str) -> str:
     return text
 
 
-class NewSchedule(BaseModel):
+class NewSchedule(Model):
     """A schedule as it is written: in `[[schedule]]`, or by `schedule add`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -112,7 +113,7 @@ def as_schedule(new: NewSchedule, *, now: float) -> Schedule:
     return Schedule(**new.model_dump(exclude={"name"}), name=name, id=f"{FILE}{name}", created_at=now)
 
 
-class ScheduleState(BaseModel):
+class ScheduleState(Model):
     """Progress of a schedule: its times up to `cursor` have been handled. `last_*` belong to the last of them; times
     are seconds since the epoch. `times` are those of the schedule that the state belongs to."""
 
@@ -126,7 +127,7 @@ class ScheduleState(BaseModel):
     last_problem: str = ""
 
 
-class LastTime(BaseModel):
+class LastTime(Model):
     """The last time of a schedule that has come, and its result."""
 
     at: str
@@ -135,7 +136,7 @@ class LastTime(BaseModel):
     problem: str
 
 
-class ScheduleView(BaseModel):
+class ScheduleView(Model):
     """A schedule as it is shown. `next` are its next times in its own zone; `zone` is null if it is the machine's;
     `source` is the place where it was written, `by` the agent that has made it (null: a person)."""
 
@@ -154,7 +155,7 @@ class ScheduleView(BaseModel):
     last: LastTime | None
 
 
-class Occurrence(BaseModel):
+class Occurrence(Model):
     """One time of a schedule, for which there is one task at most, ever. `at` is in seconds since the epoch."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)

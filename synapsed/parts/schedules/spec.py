@@ -11,7 +11,6 @@ summer time the rules are those of Debian's cron:
   at all in one that is skipped.
 """
 
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -19,6 +18,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from cronsim import CronSim, CronSimError
 
 from synapsed.parts.schedules.calendar import Calendar, parse_calendar
+from synapsed.shared.regex import regex
 
 FIELDS = 5
 _NAMES = {
@@ -92,7 +92,7 @@ AT_MAX = 256
 
 type Spec = Cron | Calendar
 
-_ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*")
+_ZONE = regex(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*")
 
 
 def parse(text: str, zone: str | None = None) -> Spec:

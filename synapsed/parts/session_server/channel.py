@@ -5,7 +5,6 @@ assistant message with that `parentID`. After a lost connection the messages sho
 """
 
 import asyncio
-import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -61,6 +60,7 @@ from synapsed.parts.session_server.messages import (
 )
 from synapsed.shared.files import write_whole
 from synapsed.shared.outside_json import read_json
+from synapsed.shared.regex import regex
 from synapsed.shared.sse_parser import SseParser
 
 HELLO_SECONDS = 1.0
@@ -96,7 +96,7 @@ back."""
 ABORTED = "MessageAbortedError"
 """The server's name for a turn that a person stopped."""
 
-_REQUEST_ID = re.compile(r"[\w-]{1,100}")
+_REQUEST_ID = regex(r"[\w-]{1,100}")
 _TROUBLE = (aiohttp.ClientError, OSError, ValueError)
 _log = structlog.get_logger(__name__)
 

@@ -6,7 +6,6 @@ same message. Ids are in order of time, as the program's own are: it orders mess
 
 import asyncio
 import hashlib
-import re
 import string
 import time
 from collections.abc import Callable, Mapping
@@ -23,6 +22,7 @@ from synapsed.model.facts import PermissionOver, TurnEnded, TurnFailed, TurnInte
 from synapsed.parts.session_server.channel import SessionServerChannel
 from synapsed.parts.session_server.messages import how_it_ended, id_of, objects, replies_to, text_of, word
 from synapsed.shared.outside_json import NotJson, read_json
+from synapsed.shared.regex import regex
 
 OWN = "Syn"
 """Mark in the ids of synapsed's messages, at a place where the program's own have random letters: one in 238,328 of
@@ -35,7 +35,7 @@ WRITES_S = 3.0
 """Seconds that a session after an error may take, from its first `session.idle` on, to record the error."""
 
 _DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
-_OWN_ID = re.compile(rf"msg_[0-9a-f]{{12}}{OWN}[0-9A-Za-z]{{11}}")
+_OWN_ID = regex(rf"msg_[0-9a-f]{{12}}{OWN}[0-9A-Za-z]{{11}}")
 _log = structlog.get_logger(__name__)
 
 

@@ -8,7 +8,6 @@ may be keys, so they are never saved nor shown.
 import asyncio
 import contextlib
 import hashlib
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
@@ -18,11 +17,12 @@ from synapsed.interfaces import HoldOwner
 from synapsed.outgoing import address_of
 from synapsed.parts.usage_limits.limit_record import LimitRecord
 from synapsed.profiles.setting_spec import AccountSpec
+from synapsed.shared.regex import regex
 
 REACH_S = 5.0
 """Seconds that an address has to answer."""
 
-_VARIABLE = re.compile(r"\$(\w+)")
+_VARIABLE = regex(r"\$(\w+)")
 _PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 
 

@@ -13,29 +13,30 @@ from datetime import datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from synapsed.profiles.setting_spec import AccountSpec, LimitPattern
+from synapsed.shared.regex import regex
 
 UNTIL_MAX_S = 32 * 86_400.0
 """Seconds of the longest limit that is believed; the end of a longer one counts as unknown."""
 
-_DURATION = re.compile(
+_DURATION = regex(
     r"(?P<n>\d+(?:\.\d+)?)\s*(?P<unit>d(?:ays?)?|h(?:ours?|rs?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)(?![A-Za-z])",
     re.IGNORECASE,
 )
 _SECONDS = {"d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
-_CLOCK = re.compile(
+_CLOCK = regex(
     r"\b(?P<h>\d{1,2})(?::(?P<m>\d{2}))?(?::\d{2})?\s*(?P<half>[ap])\.?m\b|\b(?P<h24>\d{1,2}):(?P<m24>\d{2})",
     re.IGNORECASE,
 )
-_DATE = re.compile(
+_DATE = regex(
     r"\b(?P<month>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\s+"
     r"(?P<day>\d{1,2})(?:st|nd|rd|th)?(?:,?\s+(?P<year>\d{4}))?",
     re.IGNORECASE,
 )
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_ZONE = re.compile(
+_ZONE = regex(
     r"\b(?:(?:UTC|GMT)(?:(?P<sign>[+-])(?P<hours>\d{1,2})(?::(?P<minutes>\d{2}))?)?|(?P<name>[A-Z][A-Za-z_]+/[A-Za-z_/+-]+))\b"
 )
-_EPOCH = re.compile(r"\d{10}(?:\.\d+)?")
+_EPOCH = regex(r"\d{10}(?:\.\d+)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 import asyncio
 import hmac
-import re
 import secrets
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -17,6 +16,7 @@ from synapsed.interfaces import Grant, PushPlace, Right, Subscriber
 from synapsed.parts.web.codes import digest
 from synapsed.parts.web.records import DEVICES_MAX, SERVED_MAX, TOKENS_MAX, AccessKept, Device, ScopedToken
 from synapsed.shared.files import read_private, write_private
+from synapsed.shared.regex import regex
 
 SESSION_S: Final = 30 * 86_400.0
 """Seconds without a visit after which a device has to be paired again."""
@@ -28,9 +28,13 @@ SECRET_BYTES: Final = 32
 FILE_MAX: Final = 1024 * 1024
 PREFIX: Final = "syn_"
 
-_SERVED: Final = re.compile(r"(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+")
+_SERVED: Final = regex(r"(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+")
 
 log = structlog.stdlib.get_logger("synapsed.access")
+
+
+async def _no_key() -> str | None:
+    return None
 
 
 class AccessBook:
@@ -45,7 +49,7 @@ class AccessBook:
         self._writing = asyncio.Lock()
         self.on_removed: Callable[[str], None] = lambda _: None
         self.on_subscribed: Callable[[], None] = lambda: None
-        self.key: str | None = None
+        self.key: Callable[[], Awaitable[str | None]] = _no_key
 
     async def load(self) -> None:
         """Reads the file. Raises ConfigError for a file that is not ours."""

@@ -144,13 +144,6 @@ def read(certificate: str) -> ServerFacts:
     return ServerFacts(names, found.not_valid_before_utc, found.not_valid_after_utc, digest.hex(":").upper())
 
 
-def is_for(names: Iterable[str], host: str) -> bool:
-    """Returns True if a certificate for `names` is one for `host`; `*` stands for one label."""
-    host = host.lower().rstrip(".")
-    parent = host.partition(".")[2]
-    return any(name == host or (name.startswith("*.") and parent == name[2:]) for name in names)
-
-
 def _dns(names: Iterable[str]) -> list[str]:
     return [name for name in names if isinstance(general_name(name), x509.DNSName)]
 

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import ConfigDict, Field, StringConstraints
 
 from synapsed.clock import iso
 from synapsed.interfaces import Right
+from synapsed.model.base import Model
 from synapsed.parts.web.certificates import read
 from synapsed.parts.web.codes import CODE_LENGTH_MAX
 from synapsed.parts.web.pairs import Pair
@@ -18,7 +19,7 @@ _Rights = Annotated[list[Right], Field(min_length=1, max_length=5)]
 DAYS_MAX = 3660
 
 
-class _Body(BaseModel):
+class _Body(Model):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
@@ -60,7 +61,7 @@ class TokenBody(_Body):
     days: Annotated[float, Field(gt=0, le=DAYS_MAX)] | None = None
 
 
-class _Answer(BaseModel):
+class _Answer(Model):
     model_config = ConfigDict(extra="forbid")
 
 

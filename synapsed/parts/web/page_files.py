@@ -13,6 +13,8 @@ from importlib.resources.abc import Traversable
 from types import MappingProxyType
 from typing import Final
 
+from synapsed.shared.regex import regex
+
 __all__ = ["INDEX", "POLICY", "TYPES", "WORKER", "PageFile", "Pages", "below", "page_files", "pages", "together"]
 
 POLICY: Final = "; ".join(
@@ -44,14 +46,14 @@ TYPES: Final[Mapping[str, str]] = MappingProxyType(
 _PACKED: Final = frozenset({".html", ".css", ".js", ".mjs", ".webmanifest", ".svg", ".txt"})
 
 _COMMENTED: Final = frozenset({".js", ".css"})
-_COMMENTS: Final = re.compile(
+_COMMENTS: Final = regex(
     r"^[ \t]*//.*\n|(?<=;) // .*|^[ \t]*/\*(?s:.*?)\*/[ \t]*\n|/\*\* @(?:type|param)(?s:.*?)\*/ ?|^[ \t]+|\n+(?=\n)",
     re.MULTILINE,
 )
 """Parts of the page's own files that only readers of the source need, a sixth of the bytes: comments, types,
 indentation. Nothing else in the files matches (tests/web/test_files.py)."""
 
-_BLANKS: Final = re.compile(r"(?<=[{;:,]) +| +(?=[{}])")
+_BLANKS: Final = regex(r"(?<=[{;:,]) +| +(?=[{}])")
 """Blanks of style sheets without effect."""
 
 INDEX: Final = "index.html"
@@ -59,7 +61,7 @@ WORKER: Final = "sw.js"
 """The service worker, which may be allowed to answer for all of the page."""
 VERSION_CHARS: Final = 16
 
-_LINKS: Final = re.compile(rb'"web/(?=(?:js|vendor)/|\w+\.css")')
+_LINKS: Final = regex(rb'"web/(?=(?:js|vendor)/|\w+\.css")')
 """Links in the HTML to scripts and styles. Files that these load stand beside them."""
 
 

@@ -92,8 +92,8 @@ async def me(request: web.Request, context: ApiContext, own: Web) -> WithHeaders
 
 
 async def _me(context: ApiContext, own: Web, rights: Iterable[Right], device: PageDevice | None) -> MeAnswer:
-    page = (await pages()).version
-    return MeAnswer(device=device, rights=sorted(rights), push_key=own.book.key, version=context.version, page=page)
+    page, push_key = (await pages()).version, await own.book.key()
+    return MeAnswer(device=device, rights=sorted(rights), push_key=push_key, version=context.version, page=page)
 
 
 @operation("A code that pairs one device", "the code, and the addresses of the page", allowed=person("pair devices"))

@@ -1,6 +1,5 @@
 """Names and addresses by which others reach this machine. Pure but for `announced` and `by_default_route`."""
 
-import re
 import socket
 import sys
 from collections.abc import Iterable, Mapping
@@ -9,10 +8,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from synapsed.parts.web.certificates import is_private
+from synapsed.shared.regex import regex
 
 _ELSEWHERE: Final = ("192.0.2.1", 9)
 """An address for documentation: nothing is sent, the kernel only returns the source address that it would use."""
-_NAME: Final = re.compile(
+_NAME: Final = regex(
     r"(?=.{1,253}$)[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*"
 )
 _RESPONDERS: Final = (Path("/run/avahi-daemon/socket"), Path("/var/run/avahi-daemon/socket"))

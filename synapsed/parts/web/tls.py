@@ -18,10 +18,10 @@ import structlog
 
 from synapsed.errors import ConfigError, SynapsedError
 from synapsed.kernel import Kernel, Serving
-from synapsed.parts.web.certificates import is_for
 from synapsed.parts.web.pairs import Pair, load_given, load_own, stamp
 from synapsed.parts.web.reach import addresses, announced, by_default_route, names_here
 from synapsed.parts.web.tls_connections import SecureListener
+from synapsed.parts.web.visitors import is_for
 
 FOLDER: Final = "tls"
 """Folder in the state directory: certificates that the daemon has made for its own listener with TLS, each with its

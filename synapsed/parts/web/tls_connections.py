@@ -8,7 +8,6 @@ one.
 
 import asyncio
 import contextlib
-import re
 import socket
 import ssl
 from typing import Final
@@ -16,6 +15,7 @@ from typing import Final
 import structlog
 
 from synapsed.kernel import CountedConnection, Serving
+from synapsed.shared.regex import regex
 
 AT_ONCE: Final = 4
 """Connections that are accepted in one turn of the loop."""
@@ -28,7 +28,7 @@ PLAIN_S: Final = 2.0
 HEAD_MAX: Final = 8192
 _HANDSHAKE: Final = b"\x16"
 """First byte of every connection in TLS."""
-_ASKED: Final = re.compile(
+_ASKED: Final = regex(
     rb"(?:GET|HEAD) (/[!-~]{0,2047}) HTTP/1\.[01]\r?\n(?:.*\n)*?[Hh][Oo][Ss][Tt]: *([!-~]{1,255}) *\r?\n"
 )
 

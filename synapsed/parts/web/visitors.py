@@ -2,7 +2,7 @@
 each."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -14,7 +14,6 @@ from synapsed.errors import Forbidden, LockedOut, Unauthorized
 from synapsed.interfaces import Grant, Token, TokenKind
 from synapsed.kernel import Bearers
 from synapsed.parts.web.book import SESSION_S, AccessBook
-from synapsed.parts.web.certificates import is_for
 from synapsed.parts.web.codes import CODE_LENGTH_MAX, Codes, PairingCode, digest
 from synapsed.parts.web.lockout import Lockout, Source
 
@@ -31,6 +30,13 @@ PREFIX_DIGITS: Final = 8
 
 EXPIRY_LOOK_S = 10.0
 """Seconds between two readings of the wall clock while a request is open whose right expires."""
+
+
+def is_for(names: Iterable[str], host: str) -> bool:
+    """Returns True if a certificate for `names` is one for `host`; `*` stands for one label."""
+    host = host.lower().rstrip(".")
+    parent = host.partition(".")[2]
+    return any(name == host or (name.startswith("*.") and parent == name[2:]) for name in names)
 
 
 class Visitors(Bearers):

@@ -14,16 +14,17 @@ gives keys                            where the program in its foreground has br
 ====================================  =================================================================================
 """
 
-import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
+
+from synapsed.shared.regex import regex
 
 type Reads = Literal["yes", "maybe", "no"]
 
 type Word = Literal["reads", "polls", "rests", "works"]
 """The kernel's report on the processes that have a terminal."""
 
-_VERSION = re.compile(r"[-\d.]+$")
+_VERSION = regex(r"[-\d.]+$")
 """Version at the end of a program's name: `python3.13`, `lua5.4`."""
 
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from synapsed.profiles.screen_spec import Composer
+from synapsed.shared.regex import regex
 from synapsed.terminal.composer import ComposerState, cursor_line
 from synapsed.terminal.line_prompts.evidence import TerminalFacts, evidence
 from synapsed.terminal.line_prompts.learned import TEXT_MAX, LearnedPrompt, compiled
@@ -26,20 +27,20 @@ ABOVE_ROWS = 3
 ECHO_CHARS = 20
 """Characters of a message's first line by which it is recognised after a prompt."""
 
-_QUESTION = re.compile(r"[?？]")
-_ASKS = re.compile(r"\w[\"')\]]*\s*[?？](?:\s|$)")
+_QUESTION = regex(r"[?？]")
+_ASKS = regex(r"\w[\"')\]]*\s*[?？](?:\s|$)")
 """A sentence that ends in a question mark, for the row above: banners have question marks in other places."""
-_CHOICES = re.compile(
+_CHOICES = regex(
     r"[\[(（［]\s*\w{1,16}(?:\s*[/,|]\s*[\w?]{1,16})+\s*[\])）］]"
     r"|[\[(（［]\w{1,2}[\])）］]\s*\w[^()\[\]]*[\[(（［]\w{1,2}[\])）］]\s*\w"
 )
 """`[y/N]`, `[y,n,q,?]`, `(1) red (2) blue`, `(Y)es/(N)o`."""
-_DEFAULT = re.compile(r"\S[ \u00a0]+[\[(（［][^\[\]()（）［］]{0,60}[\])）］]\s*[:：>❯›»]*\s*$")
+_DEFAULT = regex(r"\S[ \u00a0]+[\[(（［][^\[\]()（）［］]{0,60}[\])）］]\s*[:：>❯›»]*\s*$")
 """`Name (x): `, `Which one [1] > `."""
-_FRAME = re.compile(r"[─-╿▀-▟]")
-_LISTED = re.compile(r"\A(?:\s*[\[(（［]?\d{1,2}[\])）］.:]\s*\S|\s*[•❯›>●○◯◉☐☑]\s+\S)")
+_FRAME = regex(r"[─-╿▀-▟]")
+_LISTED = regex(r"\A(?:\s*[\[(（［]?\d{1,2}[\])）］.:]\s*\S|\s*[•❯›>●○◯◉☐☑]\s+\S)")
 """A row of a menu."""
-_ASIDE = re.compile(r" {2,}\S")
+_ASIDE = regex(r" {2,}\S")
 """Text apart from the cursor, after it: a prompt on the right."""
 _SIGNS = ((_QUESTION, "a question mark"), (_CHOICES, "choices"), (_DEFAULT, "a default"), (_FRAME, "a frame"))
 _SIGNS_ABOVE = ((_ASKS, "a question"), (_CHOICES, "choices"), (_LISTED, "a menu"), (_FRAME, "a frame"))

@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import PurePath
 from typing import Literal, NamedTuple
 
+from synapsed.shared.regex import regex
 from synapsed.terminal.line_prompts.evidence import TerminalFacts
 
 TEXT_MAX = 200
@@ -19,12 +20,12 @@ KEPT_MAX = 16
 
 _FOLDER = r"(?:[~/][^\n?()\[\]|<>]{0,120}?|[\w.@+-]{1,60})(?: ?[(\[][^()\[\]\n?]{1,80}[)\]]\*?)?"
 """A path, or the last part of one; behind it a branch or a status in brackets."""
-_PARTS = re.compile(
+_PARTS = regex(
     r"(?P<folder>(?<![\w/])~[\w.-]*(?:/[^\s:$#%>❯›»λ\])]*)?|(?<![\w/~])/[^\s:$#%>❯›»λ\])]*)|(?P<digits>\d+)|(?P<other>.)",
     re.DOTALL,
 )
-_BEHIND_FOLDER = re.compile(r" ?[(\[][^()\[\]\n?]{1,80}[)\]]\*?")
-_ENVIRONMENT = re.compile(r"\([\w.+-]{1,40}\) (?=\S)")
+_BEHIND_FOLDER = regex(r" ?[(\[][^()\[\]\n?]{1,80}[)\]]\*?")
+_ENVIRONMENT = regex(r"\([\w.+-]{1,40}\) (?=\S)")
 _BLANKS = r"[ \u00a0]*"
 
 

@@ -59,7 +59,7 @@ class House(Home):
         self.book = AccessBook(self.root / "access.json", self.clock)
         await self.book.load()
         kernel = posting_kernel(lambda: HttpPoster(AddressScreen(self.allow), timeout=30), clock=self.clock)
-        self.browsers = Browsers(self.book, self.key, kernel)
+        self.browsers = Browsers(self.book, lambda: self.key, kernel)
         made = Notifier(
             NotifyMeans(
                 inbox=self.inboxes[-1], control=self.manager, store=self.store,

@@ -116,7 +116,7 @@ class Agents:
     def teams(self) -> dict[str, list[str]]:
         return {}
 
-    def profiles(self) -> list[Any]:
+    def profiles(self, names: object = None) -> list[Any]:
         return []
 
     # --- the mailbox ---

@@ -4,7 +4,6 @@ A caller may have notifications of a task sent to a receiver if it may control t
 that sent it. A config is shown without its token and credentials.
 """
 
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -17,11 +16,12 @@ from synapsed.interfaces import EventLog
 from synapsed.model.task import Task
 from synapsed.parts.a2a.push.push_record import PushRecord
 from synapsed.parts.a2a.push.sender import PushSender
+from synapsed.shared.regex import regex
 
-_ID = re.compile(r"[^\s/?#%\x00-\x1f\x7f]{1,128}")
+_ID = regex(r"[^\s/?#%\x00-\x1f\x7f]{1,128}")
 """Pattern of an id that can stand in a path."""
-_SCHEME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
-_SECRET = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,8190}[\x21-\x7e])?")
+_SCHEME = regex(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
+_SECRET = regex(r"[\x21-\x7e](?:[\x20-\x7e]{0,8190}[\x21-\x7e])?")
 """Pattern of a secret that can stand in a header."""
 
 

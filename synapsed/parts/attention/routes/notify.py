@@ -3,15 +3,16 @@
 from typing import Annotated, Literal
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from synapsed.api import to_the_end
 from synapsed.api.operation import operation, person
 from synapsed.errors import InvalidChoice, NotInInbox, NotTaken, NotWaiting, PromptChanged, UnknownSink
+from synapsed.model.base import Model
 from synapsed.parts.attention.notifier import Notifier, SinkTested
 
 
-class NotifyTestBody(BaseModel):
+class NotifyTestBody(Model):
     """Body of `control/notify/test`; without `sink` all sinks get the test."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -19,7 +20,7 @@ class NotifyTestBody(BaseModel):
     sink: Annotated[str, Field(min_length=1, max_length=64)] | None = None
 
 
-class Answered(BaseModel):
+class Answered(Model):
     """Answer of a button; `id` is the answered item of the inbox."""
 
     model_config = ConfigDict(extra="forbid")

@@ -6,8 +6,6 @@ from synapsed.errors import InvalidRequest
 from synapsed.kernel import Kernel
 from synapsed.parts.attention.notify import DesktopSink, MailSink, NtfySink, Sink, WebhookSink, WebSink
 from synapsed.parts.attention.sinks.base import SinkPort
-from synapsed.parts.attention.sinks.desktop import desktop
-from synapsed.parts.attention.sinks.mail import PORTS, MailPort, MailServer
 from synapsed.parts.attention.sinks.posts import HttpCalls, NtfyPort, WebhookPort
 
 
@@ -21,6 +19,8 @@ class SinkMaker:
         """Returns the sink. Raises InvalidRequest that says which setting is wrong."""
         match sink:
             case DesktopSink():
+                from synapsed.parts.attention.sinks.desktop import desktop
+
                 return desktop(self._kernel.environ)
             case WebhookSink():
                 key = await asyncio.to_thread(
@@ -37,6 +37,8 @@ class SinkMaker:
                     "[notify.sinks] of the type 'web' have the rules for browsers: each browser is told by itself"
                 )
             case MailSink():
+                from synapsed.parts.attention.sinks.mail import PORTS, MailPort, MailServer
+
                 given = sink.user is not None
                 password = (await self._secret(sink.password_file, sink.password_env))[1] if given else ""
                 server = MailServer(

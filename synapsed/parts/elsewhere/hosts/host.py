@@ -1,11 +1,12 @@
 """Models of the user's other hosts, whose daemons are reached through ssh."""
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
 from synapsed.interfaces import HostState
+from synapsed.model.base import Model
 
 
-class Host(BaseModel):
+class Host(Model):
     """Settings of a host, as a person gave them. `target` is a destination of ssh's: `ssh://[user@]host[:port]`, or a
     name in its configuration."""
 

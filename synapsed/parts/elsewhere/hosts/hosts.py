@@ -1,7 +1,6 @@
 """The hosts that a person has added, and a tunnel to each."""
 
 import asyncio
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -21,9 +20,10 @@ from synapsed.parts.elsewhere.hosts.host import Host, HostView
 from synapsed.parts.elsewhere.hosts.ssh import check_socket, check_target
 from synapsed.parts.elsewhere.hosts.tunnel import Tunnel, TunnelDeps
 from synapsed.shared.files import write_private
+from synapsed.shared.regex import regex
 
 HOSTS_MAX: Final = 100
-NAME_PATTERN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,30}")
+NAME_PATTERN: Final = regex(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,30}")
 """Pattern of a host's name: short, since the name of a socket contains it."""
 
 log = structlog.stdlib.get_logger("synapsed.hosts")

@@ -1,7 +1,6 @@
 """Reads lists that another host sends, row by row: in a thread, so that others get the interpreter between two rows."""
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -10,12 +9,13 @@ from pydantic import ValidationError
 
 from synapsed.interfaces import AgentView, AttentionItem
 from synapsed.shared.outside_json import NotJson, read_json
+from synapsed.shared.regex import regex
 
 ROWS_MAX: Final = 1000
 """Most agents of one host that are listed."""
-_BEGIN: Final = re.compile(r"\s*\[\s*").match
-_NEXT: Final = re.compile(r"\s*,\s*").match
-_END: Final = re.compile(r"\s*\]\s*\Z").match
+_BEGIN: Final = regex(r"\s*\[\s*").match
+_NEXT: Final = regex(r"\s*,\s*").match
+_END: Final = regex(r"\s*\]\s*\Z").match
 
 
 def agents(answer: bytes, host: str) -> tuple[list[AgentView], int]:

@@ -3,7 +3,6 @@
 Trust and keys are left to ssh's own configuration: nothing here asks for, or keeps, a password (BatchMode).
 """
 
-import re
 import shlex
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -11,6 +10,7 @@ from typing import Final
 from synapsed.errors import InvalidRequest
 from synapsed.parts.elsewhere.hosts.host import Host
 from synapsed.shared.outside_json import NotJson, read_object
+from synapsed.shared.regex import regex
 
 CONNECT_S: Final = 15
 ALIVE_S: Final = 15
@@ -22,8 +22,8 @@ JITTER: Final = 0.2
 SAID_MAX: Final = 500
 """Most characters of ssh's complaints that are shown."""
 
-_TARGET = re.compile(r"(?:ssh://)?(?:[A-Za-z0-9_.+-]+@)?(?:[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.%]+\])(?::[0-9]{1,5})?/?")
-_SOCKET = re.compile(r"/[A-Za-z0-9._/+@=,-]{1,250}")
+_TARGET = regex(r"(?:ssh://)?(?:[A-Za-z0-9_.+-]+@)?(?:[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.%]+\])(?::[0-9]{1,5})?/?")
+_SOCKET = regex(r"/[A-Za-z0-9._/+@=,-]{1,250}")
 
 _OPTIONS: Final = (
     *("-o", "BatchMode=yes"),

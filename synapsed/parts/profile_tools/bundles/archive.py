@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from synapsed.errors import InvalidRequest
+from synapsed.shared.regex import regex
 
 PACKED_MAX: Final = 32 << 20
 UNPACKED_MAX: Final = 128 << 20
@@ -23,7 +24,7 @@ _PIECE = 1 << 20
 _PROFILE = r"profiles/[a-z0-9][a-z0-9_-]{0,63}\.toml"
 _FOLDER = r"[a-z0-9][a-z0-9_-]{0,63}-[0-9][0-9a-z.+-]{0,63}"
 _RECORDING = rf"recordings/{_FOLDER}/[a-z0-9][a-z0-9_-]{{0,63}}(?:\.raw|\.json|\.expected\.json)"
-_NAME = re.compile(f"{re.escape(MANIFEST)}|{_PROFILE}|{_RECORDING}")
+_NAME = regex(f"{re.escape(MANIFEST)}|{_PROFILE}|{_RECORDING}")
 
 SIZES: Final = ((".toml", 256 << 10), (".raw", 8 << 20), (".json", 4 << 20))
 """Most bytes of one file, by the end of its name."""

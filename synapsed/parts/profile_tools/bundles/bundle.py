@@ -15,18 +15,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from synapsed.errors import Forbidden, InvalidRequest
+from synapsed.model.base import Model
 from synapsed.parts.profile_tools.bundles.archive import MANIFEST, pack, unpack
 from synapsed.parts.profile_tools.bundles.public_keys import PublicKey
+from synapsed.shared.regex import regex
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 MAGIC = "synapsed-profiles-1"
 _HEAD_MAX = 256
-_LINE = re.compile(rf"{MAGIC} (?P<key>ed25519:[A-Za-z0-9+/=]{{44}}) (?P<signature>[A-Za-z0-9+/=]{{88}})\n")
+_LINE = regex(rf"{MAGIC} (?P<key>ed25519:[A-Za-z0-9+/=]{{44}}) (?P<signature>[A-Za-z0-9+/=]{{88}})\n")
 NO_KEYS = (
     "no key is trusted: get the signer's public key from the signer, and write it in config.toml as "
     '[profiles] keys = ["ed25519:… NAME"]'
@@ -35,7 +37,7 @@ NO_KEYS = (
 Release = Annotated[str, Field(pattern=r"^\d{1,6}(\.\d{1,6}){1,3}([-.][0-9A-Za-z.-]{1,30})?$", max_length=60)]
 
 
-class HeldProfile(BaseModel):
+class HeldProfile(Model):
     """A profile of the bundle, and the versions of the program that it fits: it was tested on `verified`, and works
     from `since` on."""
 
@@ -46,7 +48,7 @@ class HeldProfile(BaseModel):
     since: str | None = Field(default=None, max_length=60)
 
 
-class Manifest(BaseModel):
+class Manifest(Model):
     """The bundle's description of itself. `made`: seconds since 1970; `made_with`: the version of synapsed; `needs`:
     the oldest version that can use the bundle."""
 

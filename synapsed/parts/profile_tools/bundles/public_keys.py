@@ -1,13 +1,14 @@
 """The public keys of the signers of bundles, as text. Pure. The configuration imports this module."""
 
 import base64
-import re
 from typing import NamedTuple
+
+from synapsed.shared.regex import regex
 
 KIND = "ed25519:"
 SIZE = 32
 """Bytes of a key."""
-_NAME = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,62}[\x21-\x7e])?")
+_NAME = regex(r"[\x21-\x7e](?:[\x20-\x7e]{0,62}[\x21-\x7e])?")
 
 
 class PublicKey(NamedTuple):

@@ -3,20 +3,20 @@
 A pane is what begins in the same column in rows that follow each other, behind frames, bullets and line numbers.
 """
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
 
 from synapsed.parts.profile_tools.reports.private_words import FRAMES
+from synapsed.shared.regex import regex
 
 EDGE: Final = 3
 """Columns that may be free at the end of a row that goes on in the next one."""
 
-_RUN = re.compile(rf"[^\s{FRAMES}]+(?: {{1,2}}[^\s{FRAMES}]+)*")
+_RUN = regex(rf"[^\s{FRAMES}]+(?: {{1,2}}[^\s{FRAMES}]+)*")
 """Text without wide gaps."""
-_MARKS = re.compile(r"(?:(?:[>❯›⎿•●◦*+\-$#%]|\d{1,6})\s+)*")
+_MARKS = regex(r"(?:(?:[>❯›⎿•●◦*+\-$#%]|\d{1,6})\s+)*")
 """Signs before the text of a row."""
 _CUTS: Final = ("-", "_", "/", "+", "=")
 """Letters behind which a long word may have been cut."""

@@ -12,17 +12,18 @@ from typing import Any, Final
 
 from synapsed.model.masking import is_secret_key, secret_spans
 from synapsed.parts.profile_tools.reports.private_words import COMMON, GRAM, PERSON, Word
+from synapsed.shared.regex import regex
 
 VALUE_MIN: Final = 5
 """Letters of a value that is masked wherever it stands."""
 NAME_MIN: Final = 4
-_NAMED = re.compile(
+_NAMED = regex(
     r"(?:^|_)(?:KEYS?|PAT|PASS|PWD|PASSCODE|CREDS?|CREDENTIALS?|DSN|SECRETS?|TOKENS?|COOKIES?|SIGNATURE|PIN|OTP)(?:_|$)"
     r"|(?i:PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|APIKEY)$"
 )
 """Names of variables whose values are secret, besides those of `is_secret_key`."""
-_RANDOM = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w+=.~-]{16,1024}", re.ASCII)
-_WORDS = re.compile(r"(?:[a-z]+|\d[\d.]*)(?:[-_.](?:[a-z]+|\d[\d.]*))*")
+_RANDOM = regex(r"(?=.*\d)(?=.*[A-Za-z])[\w+=.~-]{16,1024}", re.ASCII)
+_WORDS = regex(r"(?:[a-z]+|\d[\d.]*)(?:[-_.](?:[a-z]+|\d[\d.]*))*")
 """A value that is no secret by its look, such as the name of a model."""
 _PLAIN = COMMON | {"false", "enabled", "disabled", "never", "always", "default", "required", "optional"}
 

@@ -7,7 +7,6 @@ line, where it is being typed or was cut. Known texts are compared without blank
 
 import base64
 import json
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
@@ -15,6 +14,7 @@ from urllib.parse import quote
 from ahocorasick_rs import AhoCorasick, Implementation
 
 from synapsed.model.masking import is_secret_key, secret_spans
+from synapsed.shared.regex import regex
 
 SECRET, EMAIL, PERSON = "secret", "e-mail", "name of a person"
 """Kinds of what is found without being given."""
@@ -39,13 +39,11 @@ COMMON: Final = frozenset(
 """Names of persons and machines that are words of screens: masked in a path only."""
 
 _ANYWHERE, _WHOLE, _AT_END = range(3)
-_EMAIL = re.compile(
-    r"(?<![\w.+%-])[\w.+%-]{1,64}@(?:[A-Za-z0-9][A-Za-z0-9-]{0,62}\.){1,6}[A-Za-z]{2,24}(?![A-Za-z0-9-])"
-)
-_HOME = re.compile(r"(?:/home/|/Users/|\\Users\\)(?P<name>[^/\\\s'\"`:;,(){}\[\]<>|│┃]{1,64})")
-_ARMOUR = re.compile(r"-----[A-Z0-9 ]{1,60}-----")
-_KEPT = re.compile(rf"[^\s{FRAMES}]+")
-_END = re.compile(rf"[\s'\"`…)\]>{FRAMES}]*(?:\n|\Z)")
+_EMAIL = regex(r"(?<![\w.+%-])[\w.+%-]{1,64}@(?:[A-Za-z0-9][A-Za-z0-9-]{0,62}\.){1,6}[A-Za-z]{2,24}(?![A-Za-z0-9-])")
+_HOME = regex(r"(?:/home/|/Users/|\\Users\\)(?P<name>[^/\\\s'\"`:;,(){}\[\]<>|│┃]{1,64})")
+_ARMOUR = regex(r"-----[A-Z0-9 ]{1,60}-----")
+_KEPT = regex(rf"[^\s{FRAMES}]+")
+_END = regex(rf"[\s'\"`…)\]>{FRAMES}]*(?:\n|\Z)")
 
 
 class Word(NamedTuple):

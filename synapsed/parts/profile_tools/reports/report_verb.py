@@ -4,7 +4,6 @@ import argparse
 import json
 import os
 import platform
-import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ from synapsed.parts.profile_tools.reports.private_values import names, secret_va
 from synapsed.parts.profile_tools.reports.private_words import Word
 from synapsed.parts.profile_tools.reports.report import DrawnOutput, ReportedState, ReportVersions, StateReport, written
 from synapsed.profiles.library import Profile, ProfileLibrary
+from synapsed.shared.regex import regex
 
 if TYPE_CHECKING:
     from synapsectl.verbs import Surroundings
@@ -35,7 +35,7 @@ READS: Final = frozenset(
 )
 """Tables and keys of a profile that say how a screen is read. The others say how the program is started and what it is
 given: that is the person's alone."""
-_VERSION = re.compile(r"\d[0-9A-Za-z.+-]{0,63}")
+_VERSION = regex(r"\d[0-9A-Za-z.+-]{0,63}")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -1,0 +1,121 @@
+"""The start of a daemon with an empty home: what it loads, and that its modules build nothing before it is needed."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import synapsed
+import synapsed_fleet
+from tests.support.daemon import Daemon
+
+NEVER = (
+    *("a2a", "cryptography", "google", "httpx", "jeepney", "markdown_it", "mcp", "nats", "opentelemetry", "PIL"),
+    *("prometheus_client", "smtplib", "textual"),
+    *(
+        "synapsed.a2a_types",
+        "synapsed.keepers.client",
+        "synapsed.keepers.launchers",
+        "synapsed.parts.app_server.channel",
+    ),
+    *(
+        "synapsed.parts.answer_blocks.blocks",
+        "synapsed.parts.hooks.channel",
+        "synapsed.pipes",
+        "synapsed.pty.link_factory",
+    ),
+    *("synapsed.pty.readiness", "synapsed.screens", "synapsed.terminal.prompts"),
+)
+"""Packages and modules that come with the first agent, section or request that needs them."""
+OURS_MAX = 385
+"""Our own modules that a start loads. The number only falls."""
+ALL_MAX = 930
+"""All modules; what is installed beside ours adds a few."""
+
+BUILD_ALL = """
+import gc, importlib, pkgutil, synapsed, synapsed_fleet
+from synapsed.model.base import Model
+from synapsed.shared.regex import LateRegex
+
+for package in (synapsed, synapsed_fleet):
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        if not module.name.endswith("__main__") and ".ctl" not in module.name and ".keeper" not in module.name:
+            importlib.import_module(module.name)
+patterns = [one for one in gc.get_objects() if isinstance(one, LateRegex)]
+models = [Model]
+for model in models:
+    models += model.__subclasses__()
+for pattern in patterns:
+    pattern.groups
+for model in models:
+    model.model_rebuild()
+print(len(patterns), len(models))
+"""
+PACKAGES = (synapsed, synapsed_fleet)
+NO_CONFIG = ("TypeAdapter(ProcessHello)", "TypeAdapter(_WireDocument)")
+"""Adapters of a `TypedDict`, which take no configuration."""
+EARLY = ("keeper", "documents")
+"""Folders below the room of what is shared, where `regex` cannot be imported."""
+
+
+@pytest.mark.cold
+def test_it_loads_only_what_it_needs(tmp_path: Path) -> None:
+    daemon = Daemon(tmp_path, environ={**os.environ, "PYTHONPROFILEIMPORTTIME": "1"})
+    daemon.start()
+    loaded = set(re.findall(r"^import time: .* \| +([\w.]+)$", daemon.log(), re.MULTILINE))
+    daemon.end()
+    assert "synapsed.daemon" in loaded
+    assert [
+        name for name in sorted(loaded) if name.startswith(tuple(f"{one}." for one in NEVER)) or name in NEVER
+    ] == []
+    ours = [name for name in loaded if name.startswith("synaps")]
+    assert len(ours) <= OURS_MAX
+    assert len(loaded) <= ALL_MAX
+
+
+def test_no_module_builds_a_pattern_or_a_model() -> None:
+    found = [f"{path}:{line}" for path in _sources() for line in _built_at_import(ast.parse(path.read_text()))]
+    assert found == [], "use regex, Model, LATE, model_construct"
+
+
+def _sources() -> Iterator[Path]:
+    for package in PACKAGES:
+        (folder,) = map(Path, package.__path__)
+        for path in sorted(folder.rglob("*.py")):
+            inside = path.relative_to(folder).parts
+            if inside[0] not in EARLY and "ctl" not in inside and len(inside) > 1 and path.stem != "base":
+                yield path
+
+
+def _built_at_import(tree: ast.AST) -> Iterator[int]:
+    """Yields the lines of what is built when the module is imported."""
+    models = {one.name for one in ast.walk(tree) if isinstance(one, ast.ClassDef) and one.bases}
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.ClassDef) and "BaseModel" in map(ast.unparse, node.bases):
+            yield node.lineno
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            late = "LATE" in {ast.unparse(keyword.value) for keyword in node.keywords}
+            if called == "re.compile" or (called == "TypeAdapter" and not late and ast.unparse(node) not in NO_CONFIG):
+                yield node.lineno
+        if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Call):
+            made = ast.unparse(node.value)
+            if made == f"{ast.unparse(node.annotation)}()" and made.removesuffix("()") in models:
+                yield node.lineno
+        yield from _built_at_import(node)
+
+
+def test_each_pattern_and_each_model_can_be_built() -> None:
+    """At a start nobody would find a wrong one."""
+    done = subprocess.run([sys.executable, "-c", BUILD_ALL], check=False, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    patterns, models = map(int, done.stdout.split())
+    assert patterns > 200
+    assert models > 200
