@@ -281,8 +281,8 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
             return []
         if fact.turn != self.state.turn:
             return []
-        if self.state.joining and not self.state.interrupting:
-            return self._find() if isinstance(fact, TurnEnded | TurnFailed | TurnInterrupted) else []
+        if self.state.joining and not (self.state.interrupting or isinstance(fact, TurnInterrupted)):
+            return self._find() if isinstance(fact, TurnEnded | TurnFailed) else []
         return self._reported(fact, now)
 
     def is_its(self, fact: ChannelFact) -> bool:

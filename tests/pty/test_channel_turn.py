@@ -144,10 +144,10 @@ def test_what_a_turn_said_before_the_message_joined_it_is_no_answer(sending: boo
     assert events(it.told(told(TurnEnded, answer="ours"), NOW))[0].answer == "ours"
 
 
-@pytest.mark.parametrize("kind", [TurnEnded, TurnFailed, TurnInterrupted])
+@pytest.mark.parametrize("kind", [TurnEnded, TurnFailed])
 def test_the_end_of_a_turn_in_which_the_message_does_not_stand_yet_is_another_s(kind: type[ChannelFact]) -> None:
     it = joining()
-    more = {"answer": "to the person"} if kind is TurnEnded else {"message": "no"} if kind is TurnFailed else {}
+    more = {"answer": "to the person"} if kind is TurnEnded else {"message": "no"}
     assert it.told(told(kind, **more), NOW) == [LookUp("k1")], "by its key alone"
     assert it.found(None, "idle", NOW) == []
     assert it.told(told(PromptAccepted, key="k1", turn="t2"), NOW) == [Save()]
@@ -169,6 +169,12 @@ def test_the_next_daemon_asks_for_the_message_and_not_for_the_turn_that_it_joine
     over = told(TurnEnded, answer="ours", turn="t2")
     commands = it.found(FoundTurn(turn="t2", over=over), "idle", NOW)
     assert events(commands)[0].answer == "ours"
+
+
+def test_a_person_who_stops_their_turn_stops_the_message_that_has_joined_it() -> None:
+    """codex 0.169.0 drops it then."""
+    (event,) = events(joining().told(told(TurnInterrupted), NOW))
+    assert (type(event), event.reason) == (LinkTurnInterrupted, "person")
 
 
 def test_a_joined_turn_that_is_stopped_ends_with_it() -> None:
