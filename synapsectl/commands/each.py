@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from synapsectl.background import goes_by, may_end, note_waiting, with_background
 from synapsectl.client import SLOW_TIMEOUT, agent_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, ApiError, UsageError
@@ -88,22 +89,17 @@ class EachAgent(NamedTuple):
     def _names(self, args: argparse.Namespace, ctx: CommandContext, *, chosen: bool) -> tuple[list[str], bool]:
         """Returns the agents that are meant, and True if a person has spared some: for each that has background tasks,
         which would end with its program, the person is asked."""
-        agents = ctx.client.get("/agents") if args.all or self.ends_background else []
         among = self.among_with if chosen else self.among
-        names = [agent["name"] for agent in agents if among(agent)] if args.all else list(dict.fromkeys(args.agents))
-        waits = self.starts and chosen
-        running = [agent for agent in agents if agent.get("background")] if self.ends_background and not waits else []
-        meant = [agent for agent in running if any(_is(agent, name) for name in names)]
-        spared = [agent for agent in meant if not self._may_end(agent, ctx)]
-        return [name for name in names if not any(_is(agent, name) for agent in spared)], bool(spared)
-
-    def _may_end(self, agent: dict[str, Any], ctx: CommandContext) -> bool:
-        told = f"{agent['name']}: {agent['background']} in its background end with it"
-        told += f" ({'; '.join(agent['background_tasks'])})" if agent.get("background_tasks") else ""
-        if ctx.may_ask:
-            return ctx.asks(f"{told}: {self.verb} it?")
-        ctx.out.note(told)
-        return True
+        names = list(dict.fromkeys(args.agents))
+        if args.all:
+            names = [agent["name"] for agent in ctx.client.get("/agents") if among(agent)]
+        beside = with_background(ctx, names) if self.ends_background else []
+        if self.starts and chosen:
+            for agent in beside:
+                note_waiting(ctx, agent)
+            return names, False
+        spared = [agent for agent in beside if not may_end(ctx, agent, f"{self.verb} it?")]
+        return [name for name in names if not any(goes_by(agent, [name]) for agent in spared)], bool(spared)
 
     def _unapproved(self, args: argparse.Namespace) -> bool:
         return self.starts and bool(args.without_approval)
@@ -114,10 +110,6 @@ class EachAgent(NamedTuple):
             return
         activated = {name for agent in names for name in bring_all(ctx, agent)}
         note_activated(ctx, sorted(activated))
-
-
-def _is(agent: dict[str, Any], address: str) -> bool:
-    return address in (agent["name"], agent["id"], agent["type"], f"{agent['type']}-{agent['port']}")
 
 
 def _note_loss(ctx: CommandContext, name: str) -> None:
@@ -172,7 +164,7 @@ restart = EachAgent(
     ends_background=True,
 )
 park = EachAgent("park", "parked", lambda agent: bool(agent["state"] == "running"))
-kill = EachAgent("kill", "killed", lambda agent: agent["pid"] is not None)
+kill = EachAgent("kill", "killed", lambda agent: agent["pid"] is not None, ends_background=True)
 
 EXAMPLES = {
     "stop": (

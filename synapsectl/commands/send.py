@@ -119,6 +119,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
         return _interrupt(args, ctx, agents, named=addresses is not None)
     sending = Sending(wanted, ctx)
     _check_count(args, ctx, agents)
+    _check_background(args, ctx, agents)
     if args.fleet:
         _together(body, agents)
     _note_command(args, ctx, " ".join(words))
@@ -129,6 +130,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
         if addresses is None or (members := _members(ctx, agents, error)) is None:
             raise
     _check_count(args, ctx, members)
+    _check_background(args, ctx, members)
     if any(name.startswith(ANYWHERE) for name in agents):
         _together(body, members)
     return sending.run(members, body, named=True)
@@ -172,6 +174,17 @@ def _check_count(args: argparse.Namespace, ctx: CommandContext, agents: Sequence
         raise UsageError(f"it would go to {len(agents)} agents: say --yes, if that is meant")
     if not ctx.asks(f"it goes to {len(agents)} agents, a task for each: send it?"):
         raise UsageError("nothing was sent")
+
+
+def _check_background(args: argparse.Namespace, ctx: CommandContext, agents: Sequence[str]) -> None:
+    """Tells which background tasks a new conversation ends. Raises UsageError if a person refuses that."""
+    if not args.new_conversation:
+        return
+    from synapsectl.background import may_end, with_background
+
+    for agent in with_background(ctx, agents):
+        if not may_end(ctx, agent, "begin another conversation?"):
+            raise UsageError("nothing was sent")
 
 
 def _together(body: dict[str, Any], agents: Sequence[str]) -> None:

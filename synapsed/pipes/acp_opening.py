@@ -2,7 +2,6 @@
 which the program asks for permissions. Pure.
 """
 
-import math
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -32,6 +31,9 @@ example if it is being installed."""
 REST_S: Final = 1.0
 """Seconds without updates after which a program that continues a conversation is taken to have repeated all of it; some
 programs repeat parts even after their response."""
+
+PAUSES: Final = 2
+"""The same as a multiple of the longest pause between two such updates: a starved program makes long ones."""
 
 NOT_OPENED: Final = "NO_SESSION"
 """Code of the alert that the program runs but takes no messages."""
@@ -84,8 +86,10 @@ class AcpOpening:
         self._loads = False
         self._tells = False
         """True if an update from the earlier conversation came since the last call of `waited`."""
-        self._told_since = -math.inf
-        """Time of the last call of `waited` after such an update."""
+        self._told_since = 0.0
+        """Time of the last call of `waited` after such an update; 0 before the first."""
+        self._rest_s = REST_S
+        """Seconds without updates after which all was repeated."""
         self._waits_since: float | None = None
 
     def begin(self) -> None:
@@ -202,8 +206,11 @@ class AcpOpening:
     def waited(self, now: float) -> None:
         """Handles the passing of time (`now` in monotonic seconds): reports once that a program does not answer."""
         if self.stage is AcpStage.TELLING:
-            self._told_since, self._tells = now if self._tells else self._told_since, False
-            if now - self._told_since >= REST_S:
+            pause = now - (self._told_since or now)
+            if self._tells:
+                self._rest_s = max(self._rest_s, PAUSES * pause)
+                self._told_since, self._tells = now, False
+            elif pause >= self._rest_s:
                 self._ready()
         if self.stage not in (AcpStage.STARTING, AcpStage.OPENING) or self.alerted:
             return

@@ -17,7 +17,7 @@ from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import AnswerSpec, StreamSpec
 from synapsed.pty import turn_types as turns
 from synapsed.pty.channel_turn import ChannelTurn, ChannelTurnState, TurnRules
-from synapsed.pty.streaming import TurnStream
+from synapsed.pty.streaming import Piece, TurnStream
 from synapsed.pty.turn_machine import marked
 from synapsed.pty.turn_types import Phase
 from synapsed.pty.turn_worker import TurnPerformer
@@ -111,18 +111,17 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
         """Handles a fact that the channel reports."""
         if self.turn is None:
             return
-        if isinstance(fact, AssistantSaying):
-            if fact.turn == self.turn.state.turn:
-                self.add(self.turn.works_on())
-            if self._stream is not None and self.turn.state.turn in (None, fact.turn):
+        if not isinstance(fact, AssistantSaying | ToolBegan):
+            self.add(self.turn.told(fact, self._now()))
+        elif not self.turn.is_its(fact):  # a subagent's call may come in the middle of a word
+            return
+        elif isinstance(fact, ToolBegan):
+            self._tell_rest()
+        else:
+            self.add(self.turn.works_on())
+            if self._stream is not None:
                 self._stream.told(fact)
                 self._tell_soon()
-            return
-        if isinstance(fact, ToolBegan):
-            if fact.turn == self.turn.state.turn:  # a subagent's call may come in the middle of a word
-                self._tell_rest()
-            return
-        self.add(self.turn.told(fact, self._now()))
 
     def changed(self) -> None:
         """Notes that the channel's `reach` has changed."""
@@ -240,20 +239,18 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
 
     def _tell_pieces(self) -> None:
         self._teller = None
-        turn, stream = self.turn, self._stream
-        if turn is None or stream is None:
+        if self.turn is None or self._stream is None:
             return
-        if turn.phase is Phase.WORKING:
-            if (piece := stream.take(self._clock.monotonic())) is not None:
-                self._emit(LinkTurnSaid(turn.task_id, piece.text, piece.append))
-            if stream.due is None:
-                return
-        self._tell_soon()
+        if self.turn.phase is Phase.WORKING:
+            self._tell(self._stream.take(self._clock.monotonic()))
+        if self._stream.due is not None:
+            self._tell_soon()
 
     def _tell_rest(self) -> None:
         """Reports the rest of the text before a tool call, so that it comes before the call."""
-        turn, stream = self.turn, self._stream
-        if turn is None or stream is None or turn.phase is not Phase.WORKING:
-            return
-        if (piece := stream.rest()) is not None:
-            self._emit(LinkTurnSaid(turn.task_id, piece.text, piece.append))
+        if self._stream is not None:
+            self._tell(self._stream.rest())
+
+    def _tell(self, piece: Piece | None) -> None:
+        if piece is not None and self.turn is not None:
+            self._emit(LinkTurnSaid(self.turn.task_id, piece.text, piece.append))

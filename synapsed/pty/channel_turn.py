@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from synapsed.interfaces import Delivery, FoundTurn, Reach, Submitted
-from synapsed.model.facts import ChannelFact, PromptAccepted, TurnEnded, TurnInterrupted
+from synapsed.model.facts import ChannelFact, PromptAccepted, TurnEnded, TurnFailed, TurnInterrupted
 from synapsed.model.link import LinkTurnAccepted, LinkTurnEnded, LinkTurnFailed
 from synapsed.pty.turn_machine import TurnMachine
 from synapsed.pty.turn_types import (
@@ -87,6 +87,9 @@ class ChannelTurnState(KeptTurn):
     minted_at: float
     submitted: bool = True
     """True in every state: a message of such a turn is never typed."""
+    joining: bool = False
+    """True while the message has joined another's turn, and does not stand in it yet: what the program says there is no
+    answer to it."""
     refused_at: float | None = None
     """Time, in Unix seconds, at which a person chose an option on the terminal by which the program stops the turn."""
 
@@ -131,19 +134,19 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
 
     def _find(self) -> list[Command]:
         self._waiting, self._look_at = "found", None
-        return [LookUp(self.state.key, self.state.turn)]
+        return [LookUp(self.state.key, self.state.turn if not self.state.joining else None)]
 
     def submitted(self, how: Submitted, now: float) -> list[Command]:
         """Notes that the program took the message."""
         if self.phase is not Phase.SENDING:
             return []  # a fact has reported it already
         what = "joined a turn of the person's" if how.joined else "turn begun"
-        return self._accept(how.turn, what, now)
+        return self._accept(how.turn, what, now, joining=how.joined)
 
-    def _accept(self, turn: str, what: str, now: float) -> list[Command]:
+    def _accept(self, turn: str, what: str, now: float, *, joining: bool = False) -> list[Command]:
         self._waiting = self._away_since = None
         self._go(Phase.WORKING)
-        self.state.turn, self.state.taken = turn, True
+        self.state.turn, self.state.taken, self.state.joining = turn, True, joining
         commands: list[Command] = [Save(), Say(LinkTurnAccepted(self.task_id, self.evidence + what))]
         if self.state.interrupting:
             commands.append(StopTurn(turn))
@@ -205,8 +208,16 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         if found is None:
             return self._not_found(reach, now)
         self._lost_since = self._look_at = None
-        commands = self._accept(found.turn, "it has the message", now) if self.phase is Phase.SENDING else []
+        sending = self.phase is Phase.SENDING
+        commands = self._accept(found.turn, "it has the message", now) if sending else self._joined(found.turn)
         return [*commands, *self._became(found, now)]
+
+    def _joined(self, turn: str) -> list[Command]:
+        """Notes that the message stands in that turn."""
+        if not self.state.joining:
+            return []
+        self.state.turn, self.state.joining = turn, False
+        return [Save()]
 
     def _became(self, found: FoundTurn, now: float) -> list[Command]:
         if self.over:
@@ -257,14 +268,26 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         if fact.channel != self.state.channel or self.over:
             return []
         if isinstance(fact, PromptAccepted):
-            known = fact.key == self.state.key and fact.turn is not None and self.phase is Phase.SENDING
-            return self._accept(fact.turn or "", "prompt accepted", now) if known else []
+            if fact.key != self.state.key or fact.turn is None:
+                return []
+            if self.phase is not Phase.SENDING:
+                return self._joined(fact.turn)
+            self._early.clear()  # of a turn that the message has joined, or of another
+            return self._accept(fact.turn, "prompt accepted", now)
         if self.phase is Phase.SENDING:
             if self.state.interrupting and isinstance(fact, TurnInterrupted) and fact.turn == self.state.key:
                 return self._reported(fact, now)  # it was given up, although nobody knows if the program has it
             self._early.append(fact)
             return []
-        return self._reported(fact, now) if fact.turn == self.state.turn else []
+        if fact.turn != self.state.turn:
+            return []
+        if self.state.joining and not (self.state.interrupting or isinstance(fact, TurnInterrupted)):
+            return self._find() if isinstance(fact, TurnEnded | TurnFailed) else []
+        return self._reported(fact, now)
+
+    def is_its(self, fact: ChannelFact) -> bool:
+        """Returns True if the fact reports the work on this turn's message."""
+        return self.phase is Phase.WORKING and fact.turn == self.state.turn and not self.state.joining
 
     def _ended(self, fact: TurnEnded, evidence: str, now: float) -> list[Command]:
         if fact.answer and self._rules.answer_stands:

@@ -27,13 +27,18 @@ from collections.abc import Callable
 from synapsed.interfaces import Delivery
 from synapsed.model.agent import Activity
 from synapsed.model.facts import ChannelFact, PromptAccepted, TurnEnded
-from synapsed.model.link import LinkTurnAccepted, LinkTurnEnded, LinkTurnFailed
+from synapsed.model.link import (
+    LinkTurnAccepted,
+    LinkTurnEnded,
+    LinkTurnFailed,
+    LinkTurnInterrupted,
+    LinkUndelivered,
+)
 from synapsed.profiles.profile import Profile
 from synapsed.pty import turn_types as turns
 from synapsed.pty.message_evidence import MessageInComposer, TurnReports, is_line_oriented, masked
 from synapsed.pty.turn_machine import TurnMachine
 from synapsed.pty.turn_types import (
-    AnswerFound,
     Clear,
     Command,
     FindAnswer,
@@ -518,19 +523,18 @@ class PtyTurn(TurnMachine[TurnState]):
             self._ready_since = None
         return []
 
-    def found(self, answer: AnswerFound, now: float) -> list[Command]:
-        """Takes the result of the search for the answer."""
+    def found(self, outcome: LinkTurnEnded | LinkTurnInterrupted | LinkUndelivered, now: float) -> list[Command]:
+        """Takes the result of the search for the answer: the outcome by the screen, or by a channel."""
         if self.state.phase is not Phase.READING:
             return []
-        if answer.interrupted:
-            return self._stopped("screen: interrupted", now)
-        if answer.refused is not None:
-            return self._undelivered(answer.refused)
-        if not self._unproven or answer.exact or answer.text.strip():
-            found = (answer.text, answer.exact, answer.evidence, answer.truncated, answer.missing)
-            return self._over(LinkTurnEnded(self.task_id, *found))
+        if isinstance(outcome, LinkTurnInterrupted):
+            return self._stopped(outcome.evidence, now)
+        if isinstance(outcome, LinkUndelivered):
+            return self._undelivered(outcome.reason)
+        if not self._unproven or outcome.exact or outcome.answer.strip():
+            return self._over(outcome)
         if self._ready_without_answer and now >= (self._ready_since or now) + turns.EMPTY_UNTOLD_S:
-            return self._over(LinkTurnFailed(self.task_id, "TIMEOUT", turns.UNKNOWN, answer.evidence))
+            return self._over(LinkTurnFailed(self.task_id, "TIMEOUT", turns.UNKNOWN, outcome.evidence))
         self._ready_without_answer = True
         self._go(Phase.WORKING)
         return []

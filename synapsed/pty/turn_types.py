@@ -208,22 +208,6 @@ class Seen:
     """The rows of the screen if the message may be typed: see `TurnState.before`."""
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerFound:
-    """Result of the search for an answer. `exact` is False if the answer was read off the screen; `truncated`: its
-    beginning had scrolled away; `interrupted`: the screen says that the turn was stopped; `refused`: the text of a hook
-    that refused the message."""
-
-    text: str
-    exact: bool
-    evidence: str
-    truncated: bool = False
-    missing: int | None = None
-    """Number of lines that are missing at the beginning, if they can be counted."""
-    interrupted: bool = False
-    refused: str | None = None
-
-
 def works(seen: Seen) -> bool:
     """Returns True if the program is busy by a sign of work, and not only because the screen moves or the composer
     cannot be seen."""

@@ -9,7 +9,7 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 from synapsed import aio
@@ -17,7 +17,14 @@ from synapsed.errors import KeeperLost
 from synapsed.interfaces import Delivery
 from synapsed.keepers.keeper_messages import KeeperRefused
 from synapsed.model.agent import Activity
-from synapsed.model.link import LinkEvent, LinkTurnNews, LinkTurnRecord, LinkUndelivered
+from synapsed.model.link import (
+    LinkEvent,
+    LinkTurnEnded,
+    LinkTurnInterrupted,
+    LinkTurnNews,
+    LinkTurnRecord,
+    LinkUndelivered,
+)
 from synapsed.model.records import TurnRecord
 from synapsed.pty import turn_types as turns
 from synapsed.pty.keyboard import Steps
@@ -300,22 +307,27 @@ class TurnWorker(TurnPerformer[PtyTurn]):
         if turn.state.reader is not None and await self._kernel.works():
             return turn.at_work(self._clock.monotonic())
         answer = await self._find_answer(turn, command)
-        if not answer.exact:
-            look = await self._looks.look()
-            if needs_composer(self._profile.composer) and not _rests(look):
-                return turn.at_work(self._clock.monotonic())
-            # Hooks report an end also for a turn that a person stopped: so the screen is searched for it.
-            _, interrupted = said_of_turn(self._profile, look, turn.message, turn.old_marks)
-            refused = refused_below(self._profile, look.screen.lines, turn.message)
-            answer = replace(answer, interrupted=interrupted, refused=refused)
-        return turn.found(answer, self._clock.monotonic())
+        if answer.exact:
+            return turn.found(answer, self._clock.monotonic())
+        look = await self._looks.look()
+        if needs_composer(self._profile.composer) and not _rests(look):
+            return turn.at_work(self._clock.monotonic())
+        # Hooks report an end also for a turn that a person stopped: so the screen is searched for it.
+        _, interrupted = said_of_turn(self._profile, look, turn.message, turn.old_marks)
+        refused = refused_below(self._profile, look.screen.lines, turn.message)
+        if interrupted:
+            return turn.found(
+                LinkTurnInterrupted(turn.task_id, "person", "screen: interrupted"), self._clock.monotonic()
+            )
+        outcome = answer if refused is None else LinkUndelivered(turn.task_id, refused)
+        return turn.found(outcome, self._clock.monotonic())
 
-    async def _find_answer(self, turn: PtyTurn, command: turns.FindAnswer) -> turns.AnswerFound:
-        sent = squeezed(turn.message)
+    async def _find_answer(self, turn: PtyTurn, command: turns.FindAnswer) -> LinkTurnEnded:
+        found, sent = partial(LinkTurnEnded, turn.task_id), squeezed(turn.message)
         for channel in self._channels:
             text = await channel.last_answer(command.since_ns, lambda prompt: sent in squeezed(prompt))
             if text is not None:
-                return turns.AnswerFound(text, True, f"{channel.name}: transcript")
+                return found(text, True, f"{channel.name}: transcript")
         spec = self._profile.answer
         if spec.mode == "blocks":
             look, shown, seen = await self._shown(turn)
@@ -326,11 +338,11 @@ class TurnWorker(TurnPerformer[PtyTurn]):
                 look, shown, seen = await self._shown(turn)
             # A long answer that is given twice looks as before.
             if not (seen or turn.state.busy_seen or (rests and self._session.has_drawn(turn, look))):
-                return turns.AnswerFound("", False, "screen")  # all that stands there is of earlier turns
+                return found("", False, "screen")  # all that stands there is of earlier turns
             kept = not look.screen.alternate and spec.start is None and shown.count("\n") < KEPT_ROWS // 2
             cut = is_cut(spec, shown, turn.message, turn.state.stood, kept=kept)
             read = from_screen(spec, shown, turn.message, self._profile.stream.skip)
-            return turns.AnswerFound(read, False, "screen", truncated=cut)
+            return found(read, False, "screen", truncated=cut)
         end, state = self._session.offset, turn.state
         begin = state.submit_offset or 0 if state.typed_from is None else state.typed_from
         start = int(max(begin, end - ANSWER_BYTES_MAX, min(self._stage.drawn_from, end)))
@@ -347,7 +359,7 @@ class TurnWorker(TurnPerformer[PtyTurn]):
         before = await self._lines_between(begin, first)
         cut = first > begin or read.missing > 0
         missing = before + read.missing if cut and before is not None else None
-        return turns.AnswerFound(read.text, False, "screen", truncated=cut, missing=missing)
+        return found(read.text, False, "screen", truncated=cut, missing=missing)
 
     async def _shown(self, turn: PtyTurn) -> tuple[Look, str, bool]:
         """Returns the screen, its text with the rows above it, and True if the message is shown there."""

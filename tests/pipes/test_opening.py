@@ -7,7 +7,7 @@ import pytest
 
 from synapsed.model.agent import Activity
 from synapsed.model.link import LinkAlert, LinkTold
-from synapsed.pipes.acp_opening import PATIENCE_S, REST_S, SessionOpening
+from synapsed.pipes.acp_opening import PATIENCE_S, PAUSES, REST_S, SessionOpening
 from synapsed.pipes.commands import Saved, ShowLine, Write
 from synapsed.pty.keyboard import Emit
 from tests.pipes.test_pure import Played, tool
@@ -102,8 +102,10 @@ def test_what_a_conversation_of_before_is_told_by_is_no_answer_and_no_work() -> 
         played.done += played.session.waited(now)
         assert played.session.observation().activity is Activity.STARTING
     assert not [command for command in played.done if isinstance(command, Saved)]
-    for now in (11.9, 11.4 + REST_S):
+    for now in (11.9, 11.4 + PAUSES * 0.9 - 0.01):
         played.done += played.session.waited(now)
+        assert not played.session.observation().can_receive, "it made long pauses before"
+    played.done += played.session.waited(11.4 + PAUSES * 0.9)
     assert played.session.observation().can_receive
     assert not [c for c in played.done if isinstance(c, Emit) and isinstance(c.event, LinkTold)]
     played.deliver(fresh=True)

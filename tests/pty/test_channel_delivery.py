@@ -51,6 +51,7 @@ class FakeChannel:
         self._emit: Callable[[ChannelFact], None] = lambda _fact: None
         self._keys = 0
         self.stops = True
+        self.joined = False
 
     def watch(self, changed: Callable[[], None]) -> None:
         self._changed = changed
@@ -68,7 +69,7 @@ class FakeChannel:
         await self.gate.wait()
         if self.fails:
             raise self.fails.pop(0)
-        return Submitted(turn=f"turn-{len(self.given)}")
+        return Submitted(turn=f"turn-{len(self.given)}", joined=self.joined)
 
     async def find(self, key: str, turn: str | None = None) -> FoundTurn | None:
         self.looked_for.append(key)
@@ -333,6 +334,26 @@ async def test_pieces_of_another_turn_are_not(played: Played) -> None:
     played.begin()
     await played.until(LinkTurnAccepted)
     played.tell(AssistantSaying, message_id="m0", piece="of another", turn="turn-0")
+    played.tell(AssistantSaying, message_id="m1", piece="mine")
+    assert (await played.until(LinkTurnSaid)).text == "mine"
+
+
+@pytest.mark.parametrize("joined", [True, False])
+async def test_what_is_said_before_its_prompt_is_no_piece_of_the_answer(played: Played, joined: bool) -> None:
+    """Of a person's turn that runs meanwhile, also where the message joins it."""
+    played.channel.joined = joined
+    played.channel.gate.clear()
+    played.begin()
+    await until(lambda: played.channel.given != [])
+    theirs = "turn-1" if joined else "turn-0"
+    played.tell(AssistantSaying, message_id="m0", piece="to the person", turn=theirs)
+    played.channel.gate.set()
+    await played.until(LinkTurnAccepted)
+    played.tell(AssistantSaying, message_id="m0", piece=", all of it", turn=theirs)
+    played.turns._tell_pieces()
+    played.clock.advance(1.0)
+    if joined:
+        played.tell(PromptAccepted, key=played.channel.given[0][0])
     played.tell(AssistantSaying, message_id="m1", piece="mine")
     assert (await played.until(LinkTurnSaid)).text == "mine"
 

@@ -116,6 +116,74 @@ def test_one_that_joined_a_turn_of_the_person_says_so() -> None:
     assert said.evidence == "server: joined a turn of the person's"
 
 
+def joining(**state: Any) -> ChannelTurn:
+    """A turn whose message was given into a turn of the person's, and does not stand in it yet."""
+    it = turn(settles_s=SETTLES, **state)
+    it.begin(fresh=True)
+    it.submitted(Submitted(turn="t1", joined=True), NOW)
+    return it
+
+
+@pytest.mark.parametrize("sending", [True, False])
+def test_what_a_turn_said_before_the_message_joined_it_is_no_answer(sending: bool) -> None:
+    """Neither where it came before the program's word that it has the message."""
+    it = turn()
+    it.begin(fresh=True)
+    said = told(AssistantSaid, message_id="m", text="to the person")
+    if sending:
+        assert it.told(said, NOW) == []
+    else:
+        it.submitted(Submitted(turn="t1", joined=True), NOW)
+        assert it.told(said, NOW) == []
+    commands = it.told(told(PromptAccepted, key="k1"), NOW)
+    assert [type(event) for event in events(commands)] == ([LinkTurnAccepted] if sending else [])
+    assert Save() in commands, "the next daemon knows it, too"
+    assert events(it.told(told(AssistantSaid, message_id="m", text="to ours"), NOW)) == [
+        LinkTurnProgress("task", "m", "to ours")
+    ]
+    assert events(it.told(told(TurnEnded, answer="ours"), NOW))[0].answer == "ours"
+
+
+@pytest.mark.parametrize("kind", [TurnEnded, TurnFailed])
+def test_the_end_of_a_turn_in_which_the_message_does_not_stand_yet_is_another_s(kind: type[ChannelFact]) -> None:
+    it = joining()
+    more = {"answer": "to the person"} if kind is TurnEnded else {"message": "no"}
+    assert it.told(told(kind, **more), NOW) == [LookUp("k1")], "by its key alone"
+    assert it.found(None, "idle", NOW) == []
+    assert it.told(told(PromptAccepted, key="k1", turn="t2"), NOW) == [Save()]
+    assert events(it.told(told(TurnEnded, answer="ours", turn="t2"), NOW))[0].answer == "ours"
+
+
+def test_a_message_that_was_given_into_another_s_turn_and_never_stands_there_is_lost() -> None:
+    it = joining()
+    it.told(told(TurnEnded, answer="to the person"), NOW)
+    it.found(None, "idle", NOW)
+    assert it.waited(NOW + SETTLES) == [LookUp("k1")]
+    (event,) = events(it.found(None, "idle", NOW + SETTLES))
+    assert (type(event), event.code) == (LinkTurnFailed, "INTERRUPTED")
+
+
+def test_the_next_daemon_asks_for_the_message_and_not_for_the_turn_that_it_joined() -> None:
+    it = turn(phase=Phase.WORKING, turn="t1", taken=True, joining=True)
+    assert it.begin(fresh=False) == [LookUp("k1")]
+    over = told(TurnEnded, answer="ours", turn="t2")
+    commands = it.found(FoundTurn(turn="t2", over=over), "idle", NOW)
+    assert events(commands)[0].answer == "ours"
+
+
+def test_a_person_who_stops_their_turn_stops_the_message_that_has_joined_it() -> None:
+    """codex 0.169.0 drops it then."""
+    (event,) = events(joining().told(told(TurnInterrupted), NOW))
+    assert (type(event), event.reason) == (LinkTurnInterrupted, "person")
+
+
+def test_a_joined_turn_that_is_stopped_ends_with_it() -> None:
+    it = joining()
+    assert it.interrupt() == [Save(), StopTurn("t1")]
+    (event,) = events(it.told(told(TurnInterrupted), NOW))
+    assert (type(event), event.reason) == (LinkTurnInterrupted, "interrupted")
+
+
 # --- a daemon, or a connection, that ended ---------------------------------------------------------------------------
 
 

@@ -13,7 +13,7 @@ from synapsed.model.facts import PromptAccepted, TurnEnded, TurnInterrupted
 from synapsed.model.link import LinkTurnAccepted, LinkTurnEnded, LinkTurnFailed
 from synapsed.profiles.profile import Profile
 from synapsed.pty.turn import PtyTurn
-from synapsed.pty.turn_types import AnswerFound, Phase, Recall, Save, Seen, TakeOut, TurnState, Type
+from synapsed.pty.turn_types import Phase, Recall, Save, Seen, TakeOut, TurnState, Type
 from synapsed.terminal.delivery import type_message
 from tests.pty.playbook import (
     ASKED,
@@ -415,7 +415,7 @@ def test_whatever_happens_a_leg_is_typed_once_or_again_when_it_is_out_and_a_turn
             case "refuse" if not machine.over:
                 commands = list(machine.refuse(note, now))
             case "found":
-                commands = list(machine.found(AnswerFound("t", False, "screen"), 5.0))
+                commands = list(machine.found(LinkTurnEnded("t", "t", False, "screen"), 5.0))
             case "typed-paste" | "typed-submit" if pending is not None:
                 commands = list(machine.typed(pending, 10, now))
                 pending = None

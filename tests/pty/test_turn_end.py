@@ -6,7 +6,7 @@ import pytest
 
 from synapsed.model.agent import Activity
 from synapsed.model.facts import ChannelFact, PromptAccepted, TurnFailed
-from synapsed.model.link import LinkTurnAccepted
+from synapsed.model.link import LinkTurnAccepted, LinkTurnEnded, LinkUndelivered
 from synapsed.profiles.profile import Profile
 from synapsed.profiles.screen_spec import AnswerSpec, Composer
 from synapsed.pty.turn import PtyTurn
@@ -14,7 +14,6 @@ from synapsed.pty.turn_types import (
     EMPTY_UNTOLD_S,
     UNKNOWN,
     UNTOLD_UNSEEN_S,
-    AnswerFound,
     FindAnswer,
     Phase,
     Recall,
@@ -49,7 +48,7 @@ def test_a_hook_ends_the_turn_exactly() -> None:
 def test_a_message_that_a_hook_refused_is_not_delivered_whatever_its_channel_calls_that() -> None:
     machine = submitted()
     assert machine.told(ended(2.0, answer=None), 2.0) == [FindAnswer(ns(1.0))]
-    found = AnswerFound("Blocked by hook\n└ Not yet.", False, "screen", refused="Not yet.")
+    found = LinkUndelivered("t", "Not yet.")
     assert machine.found(found, 2.1) == [says_undelivered("Not yet.")]
     assert machine.over
 
@@ -98,7 +97,7 @@ def test_ready_without_a_report_waits_for_the_channel_and_then_looks_the_answer_
     assert machine.seen(seen(3.0, offset=90)) == []
     assert machine.deadline == pytest.approx(4.5)
     assert machine.seen(seen(4.6, offset=90)) == [FindAnswer(ns(1.0))]
-    assert machine.found(AnswerFound("text", False, "screen"), 5.0) == [says_ended("text", False, "screen")]
+    assert machine.found(LinkTurnEnded("t", "text", False, "screen"), 5.0) == [says_ended("text", False, "screen")]
 
 
 def test_a_silent_gap_is_not_the_end() -> None:
@@ -199,7 +198,7 @@ def untold(**more: Any) -> tuple[PtyTurn, float]:
     return machine, 2.0
 
 
-NOTHING = AnswerFound(" \n", False, "screen")
+NOTHING = LinkTurnEnded("t", " \n", False, "screen")
 
 
 def test_no_answer_of_a_turn_that_no_channel_tells_of_is_not_its_end() -> None:
@@ -239,7 +238,7 @@ def test_silence_after_the_submit_key_is_no_answer() -> None:
     assert machine.state.phase is Phase.WORKING
     machine = silent()
     assert machine.seen(seen(30.0, offset=50)) == [FindAnswer(ns(1.0))]
-    assert machine.found(AnswerFound("Hi.", False, "screen"), 30.0) == [says_ended("Hi.", False, "screen")]
+    assert machine.found(LinkTurnEnded("t", "Hi.", False, "screen"), 30.0) == [says_ended("Hi.", False, "screen")]
 
 
 def test_a_clock_is_no_answer_and_keeps_no_turn_open() -> None:
@@ -262,7 +261,7 @@ def test_an_answer_on_the_screen_counts_where_no_channel_tells() -> None:
     machine, since = untold()
     machine.found(NOTHING, 5.0)
     machine.seen(seen(since + EMPTY_UNTOLD_S, offset=60))
-    assert machine.found(AnswerFound("Hi.", False, "screen"), 5.0) == [says_ended("Hi.", False, "screen")]
+    assert machine.found(LinkTurnEnded("t", "Hi.", False, "screen"), 5.0) == [says_ended("Hi.", False, "screen")]
 
 
 @pytest.mark.parametrize("more", [{"command": True}, {"channels": False}], ids=["a command", "no channel"])

@@ -48,6 +48,7 @@ GIVEN = {
     "leg": 1,
     "note": "It was refused.",
     "interrupting": True,
+    "joining": True,
     "refused_at": 1001.0,
 }
 

@@ -4,9 +4,9 @@ import pytest
 
 from synapsed.model.agent import Activity
 from synapsed.model.facts import ChannelFact, PromptAccepted, TurnInterrupted
-from synapsed.model.link import LinkTurnInterrupted
+from synapsed.model.link import LinkTurnEnded, LinkTurnInterrupted
 from synapsed.pty.turn import PtyTurn
-from synapsed.pty.turn_types import AnswerFound, Clear, FindAnswer, Phase, Recall, Save, TakeOut, TurnState, Type
+from synapsed.pty.turn_types import Clear, FindAnswer, Phase, Recall, Save, TakeOut, TurnState, Type
 from tests.pty.playbook import (
     ASKED,
     TAKEN_BACK,
@@ -399,7 +399,7 @@ def test_a_refusal_is_told_to_the_model_although_an_answer_is_being_looked_for(l
     machine.refuse("It was refused.", 0.0)
     assert machine.told(ended(2.0, answer=None), 2.0) == [FindAnswer(ns(1.0))]
     assert machine.told(late, 2.5) == [Save()]
-    assert machine.found(AnswerFound("", False, "screen"), 5.0) == []
+    assert machine.found(LinkTurnEnded("t", "", False, "screen"), 5.0) == []
     assert (machine.state.phase, machine.text) == (Phase.PREPARED, "It was refused.")
 
 

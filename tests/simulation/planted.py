@@ -217,6 +217,18 @@ def _given_unasked() -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def _joined_counts() -> Iterator[None]:
+    """What a turn says before a message joins it counts as said to the message."""
+    real = ChannelTurn._accept
+
+    def accept(self: ChannelTurn, turn: str, what: str, now: float, *, joining: bool = False) -> list[Command]:
+        return real(self, turn, what, now)
+
+    with mock.patch.object(ChannelTurn, "_accept", accept):
+        yield
+
+
 def _looked_on(plan: Plan) -> Plan:
     """Somebody looks on at each agent from the first message on."""
     lookers = tuple(Act(plan.acts[0].at, "attach", n) for n in range(len(plan.players)))
@@ -257,6 +269,7 @@ PLANTED = {
     "full-disk": _planted(_full_disk_believed, "no key without a cause", "never unsaid"),
     "key-expires": _planted(_key_expires, "given at most once", "never unsaid", shape=_set_forward),
     "given-unasked": _planted(_given_unasked, "given at most once", shape=served),
+    "joined-counts": _planted(_joined_counts, "its own answer", shape=served),
     "slow-client": _planted(_slow_client_cut, "whoever looks on sees it", shape=_looked_on),
 }
 

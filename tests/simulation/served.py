@@ -2,7 +2,8 @@
 
 The server takes whatever it is given, also what it was given before: only whoever asks by the key first gives a message
 once. A request is on its way also when the daemon that made it is gone. With the trick `drops` a part of the requests
-ends with the connection, before or behind the server's work.
+ends with the connection, before or behind the server's work. With the trick `steers` a person's Enter may come just
+before a message, which joins that turn then, or follows it where the turn ends first.
 """
 
 import asyncio
@@ -30,13 +31,15 @@ KEPT = frozenset({"late", "asks", "slow", "stubborn", "sluggish"})
 
 
 def served(plan: Plan) -> Plan:
-    """The plan, with its TUIs served, and their connections unsteady in every second run."""
-    rng = Random(f"served {plan.seed}")
+    """The plan, with its TUIs served: in every second run over unsteady connections, in half of the others steering."""
+    rng, steering = Random(f"served {plan.seed}"), Random(f"steered {plan.seed}")
 
     def player(one: Player) -> Player:
         tricks = {name: value for name, value in one.tricks if name in KEPT}
         if drops := rng.choice((0, 0, 0.1, 0.4)):
             tricks["drops"] = drops
+        elif steering.random() < 0.5:
+            tricks["steers"] = True
         return Player("served", tuple(sorted(tricks.items())))
 
     return replace(plan, players=tuple(player(one) if one.reads else one for one in plan.players))
@@ -49,6 +52,8 @@ class Served(Tui):
         self.connections: list[ServedChannel] = []
         self.turns: dict[str, FoundTurn] = {}
         self._queue: list[tuple[str, str]] = []
+        self._steered: list[tuple[str, str]] = []
+        """What was given while a person's turn ran: the turn does not show it yet."""
         self._key: str | None = None
         self._persons = 0
         self.turn = ""
@@ -69,10 +74,17 @@ class Served(Tui):
 
     # --- requests ---
 
-    def give(self, key: str, text: str) -> str:
+    def give(self, key: str, text: str) -> Submitted:
+        self.say_submitted(text)
+        if self.tricks.get("steers") and self.status == "idle" and self._rng.random() < 0.5:
+            self._begin_work("hello")
+            self._steered.append((key, text))
+            return Submitted(turn=self.turn, joined=True)
+        return Submitted(turn=self._enqueue(key, text))
+
+    def _enqueue(self, key: str, text: str) -> str:
         turn = f"turn-{self.now_ns()}-{len(self.turns)}"
         self.turns[key] = FoundTurn(turn=turn)
-        self.say_submitted(text)
         self._queue.append((key, text))
         self.later(self.tricks.get("sluggish", 0), self._next)
         return turn
@@ -103,13 +115,29 @@ class Served(Tui):
 
     def _report(self, event: str, payload: dict[str, Any]) -> None:
         if event != "UserPromptSubmit":
-            self._over(TurnEnded(channel=NAME, at_ns=self.now_ns(), turn=self.turn, answer=payload["answer"]))
+            if self._steered and self._rng.random() < 0.5:
+                self._goes_on(*self._steered.pop(0))
+            else:
+                self._over(TurnEnded(channel=NAME, at_ns=self.now_ns(), turn=self.turn, answer=payload["answer"]))
+                self._take_steered()
             return
         key, self._key = self._key, None
         self._persons += 1
         self.turn = self.turns[key].turn if key is not None else f"person-{self._persons}"
         said = {"prompt": payload["prompt"], "turn": self.turn, "key": key, "own": key is not None}
         self.tell(PromptAccepted(channel=NAME, at_ns=self.now_ns(), **said))
+
+    def _goes_on(self, key: str, text: str) -> None:
+        """The turn goes on with that message."""
+        self._key, self.turns[key] = key, FoundTurn(turn=self.turn)
+        self.history.append("> " + text.split("\n")[0])
+        self._begin_work(text)
+
+    def _take_steered(self) -> None:
+        """The turn has ended before it came to these messages."""
+        steered, self._steered = self._steered, []
+        for key, text in steered:
+            self._enqueue(key, text)
 
     def _ask(self) -> None:
         super()._ask()
@@ -124,6 +152,7 @@ class Served(Tui):
         super()._stop()
         if before is not None and self.work is None:
             self._over(TurnInterrupted(channel=NAME, at_ns=self.now_ns(), turn=self.turn))
+            self._steered.clear()
 
     def _end(self, code: int | None, signum: int | None) -> None:
         super()._end(code, signum)
@@ -251,7 +280,8 @@ class ServedChannel:
         return f"{task_id}.{leg}.{self._machine.clock.monotonic():.9f}"
 
     async def submit(self, key: str, text: str, *, new: bool = False) -> Submitted:
-        return Submitted(turn=await self._ask(lambda server: server.give(key, text)))
+        given: Submitted = await self._ask(lambda server: server.give(key, text))
+        return given
 
     async def find(self, key: str, turn: str | None = None) -> FoundTurn | None:
         found: FoundTurn | None = await self._ask(lambda server: server.turns.get(key))

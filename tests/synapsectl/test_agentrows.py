@@ -35,6 +35,9 @@ def seen(name: str = "claude", **changes: Any) -> dict[str, Any]:
         ({"held": "typing", "queue": 2}, "2 wait · its input line is not empty"),
         ({"activity": "waiting", "asks": "Go on?", "queue": 3, "held": "dialog"}, "3 wait · Go on?"),
         ({"held": "a word of tomorrow"}, "a word of tomorrow"),
+        ({"background": 2}, "2 in the background"),
+        ({"activity": "busy", "task": "1a2b3c4d-0", "doing": "add tests", "queue": 1, "background": 1},
+         "1 waits · add tests · 1 in the background"),
     ],
 )  # fmt: skip
 def test_what_is_told(changes: dict[str, Any], told: str) -> None:

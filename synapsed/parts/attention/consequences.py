@@ -139,7 +139,7 @@ def _of_task(event: Event, board: Board, facts: Facts) -> list[NewEvent]:
         before = board.of(event.agent_id, "finished")
         count = task.metadata.get("in_background")
         beside = f"({count} in the background) " if count else ""
-        return [*map(closed, before), _opened(event, "finished", beside + (task.answer or ""))]
+        return [*map(closed, before), _opened(event, "finished", beside + (task.answer or "").lstrip())]
     error = task.error
     if (
         task.status is not TaskState.FAILED

@@ -61,6 +61,11 @@ def test_a_finished_task_that_nobody_waited_for(log: Events) -> None:
     assert (item.task_id, item.id) == ("t", "finished-1")
 
 
+def test_a_finished_task_tells_what_goes_on_in_the_background(log: Events) -> None:
+    facts = Facts(ProcessState.RUNNING, task(metadata={"in_background": 2}))
+    assert log.conclude(DONE, facts, of="t") == [("opened", "finished", "(2 in the background) Done.")]
+
+
 @pytest.mark.parametrize(
     "facts",
     [
