@@ -287,6 +287,7 @@ function TaskView({ task, agent, when, newest, tools }) {
       answer && task.truncated ? h("span", { class: "quiet", title: "Its beginning had left the screen that it was read off" }, typeof task.missing_lines === "number" ? `${task.missing_lines} lines are missing at its beginning` : "its beginning is missing") : null,
       answer && task.exact === false && task.status === "completed" ? h("span", { class: "quiet", title: "Read off the screen: it may not be exact" }, "off the screen") : null,
       h("time", { class: "when", dateTime: task.updated_at }, when),
+      answer && texts && !open ? h(texts.Copy, { text: textOf(answer), label: "Copy answer" }) : null,
       open && may("answer") ? h("button", { type: "button", class: "tiny", onClick: stop }, "Cancel") : null));
 }
 
