@@ -221,7 +221,7 @@ const begin = (field) => field?.focus();
 
 /** Of one question: nothing of it, and no word that was typed for it, is left to the next. @param {{item: Item, fresh: boolean, key?: string|null}} props */
 function Choices({ item, fresh }) {
-  const [words, setWords] = useState(/** @type {string|null} */ (null));
+  const [words, setWords] = useState(/** @type {string|null} */ (localStorage.getItem(`words ${item.id} ${item.prompt_id}`)));
   if (!isAsked(item)) {
     // A host of a fleet tells no folder, and takes nothing but messages.
     const closed = item.host && (item.prompt_type || item.kind === "unreadable" || !item.cwd);
@@ -253,7 +253,7 @@ function Choices({ item, fresh }) {
       ? h("form", { class: "words", onSubmit: send },
           item.prompt_type === "password"
             ? h("input", { type: "password", autocomplete: "off", "aria-label": "Your answer, not shown", value: words ?? "", onInput: (/** @type {any} */ event) => setWords(event.target.value) })
-            : h("textarea", { rows: 1, ref: onlyWords ? null : begin, "aria-label": "Your answer", placeholder: "Your answer", value: words ?? "", dir: "auto", onInput: (/** @type {any} */ event) => setWords(event.target.value), onKeyDown: (/** @type {any} */ event) => { if (composes(event)) return; if (event.key === "Enter" && !event.shiftKey) send(event); else if (event.key === "Escape") setWords(null); } }),
+            : h("textarea", { rows: 1, ref: onlyWords || words ? null : begin, "aria-label": "Your answer", placeholder: "Your answer", value: words ?? "", dir: "auto", onInput: (/** @type {any} */ event) => setWords(event.target.value), onKeyDown: (/** @type {any} */ event) => { if (composes(event)) return; if (event.key === "Enter" && !event.shiftKey) send(event); else if (event.key === "Escape") setWords(null); } }),
           h("button", { type: "submit", class: "yes", disabled: !words?.trim() }, "Answer"))
       : null);
 }
