@@ -131,7 +131,7 @@ def _usage(route: Route) -> None:
 
 def _edit(route: Route) -> None:
     """What waits, with an edit in the first place."""
-    answer = route.fetch()
+    answer = route.fetch(headers={**route.request.headers, "Synapsed-Page": "1"})
     told = answer.json()
     told[0] |= EDIT
     route.fulfill(response=answer, json=told)
@@ -148,11 +148,12 @@ def _prepare(page: Page, view: str) -> None:
     elif view == "keys":
         page.keyboard.press("?")
         expect(page.get_by_role("dialog")).to_be_visible(timeout=PATIENCE_S * 1000)
-    elif view in ("edit", "words"):
+    elif view == "edit":
         page.route("**/inbox", _edit)
         page.reload()
         expect(page.locator(".d-sum")).to_be_visible(timeout=PATIENCE_S * 1000)
     elif view == "offline":
+        expect(page.locator(".screen .under")).to_contain_text("×", timeout=PATIENCE_S * 1000)
         page.context.set_offline(True)
         expect(page.locator(".l-offline")).to_be_visible(timeout=PATIENCE_S * 1000)
     elif view == "out":
@@ -164,7 +165,7 @@ def _prepare(page: Page, view: str) -> None:
     if view == "start":
         expect(page.get_by_label("Profile")).not_to_have_value("", timeout=PATIENCE_S * 1000)
     expect(page.locator("[aria-busy=true], .card [aria-disabled=true]")).to_have_count(0, timeout=PATIENCE_S * 1000)
-    if view == "words":
+    if view == "words":  # about that edit
         page.get_by_role("button", name="In your own words").click()
         page.locator(".card textarea").fill("Only in the header, and leave the margins as they are.")
 
@@ -176,7 +177,7 @@ def _put_back(page: Page, view: str) -> None:
     elif view == "offline":
         page.context.set_offline(False)
         expect(page.locator(".l-offline")).to_have_count(0, timeout=PATIENCE_S * 1000)
-    elif view in ("edit", "words", "out"):
+    elif view in ("words", "out"):
         page.unroute("**/web/me" if view == "out" else "**/inbox")
         page.reload()
 

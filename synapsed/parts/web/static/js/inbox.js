@@ -146,7 +146,7 @@ export function Inbox({ clock, chosen = null }) {
   useLayoutEffect(look);
   const given = useStore((state) => state.given);
   const agents = useStore((state) => state.agents);
-  const silent = useStore((state) => state.silent).map((line) => h("p", { class: "quiet silent", key: line }, line));
+  const silent = useStore((state) => state.silent).map((line) => h("p", { class: "noright silent", key: line }, line));
   if (!items) return h("section", { class: "inbox", "aria-busy": "true" }, h("div", { class: "card ghost" }));
   const none = agents && !agents.length;
   const over = items.filter((item) => item.kind === "finished");
