@@ -213,7 +213,7 @@ export function Card({ item, given, clock, chosen }) {
 /** @param {{given: Given}} props */
 function Outcome({ given }) {
   const sign = given.state === "done" ? "✓" : "…";
-  return h("p", { class: "outcome", role: "status" }, h("span", { class: "sign", "aria-hidden": "true" }, sign), " ", given.label ? h("b", null, visible(given.label)) : null, given.label && given.note ? " · " : "", given.note || (given.state === "sending" ? "sending" : ""));
+  return h("p", { class: "outcome quiet", role: "status" }, h("span", { class: "sign", "aria-hidden": "true" }, sign), " ", given.label ? h("b", null, visible(given.label)) : null, given.label && given.note ? " · " : "", given.note || (given.state === "sending" ? "sending" : ""));
 }
 
 /** @param {HTMLElement|null} field */

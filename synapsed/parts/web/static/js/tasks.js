@@ -83,7 +83,8 @@ export function Conversation({ agent, agentId, clock }) {
   const [tasks, setTasks] = useState(/** @type {Task[]|null} */ (null));
   const [problem, setProblem] = useState("");
   const [more, setMore] = useState("");
-  const [used, setUsed] = useState(() => /** @type {(task: Task) => string|null} */ (() => null));
+  /** Until the history has told, no tools are shown. */
+  const [used, setUsed] = useState(() => /** @type {(task: Task) => string|null} */ (() => ""));
   /** How many of the oldest are not drawn yet. */
   const [undrawn, setUndrawn] = useState(0);
   const box = useRef(/** @type {HTMLElement|null} */ (null));
