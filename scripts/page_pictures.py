@@ -2,6 +2,7 @@
 With `--all FOLDER`: every view at each width, light and dark, and at 200 %, to be looked at (`inbox-320-light.png`).
 
 Everything shown is real: scripted agents of a daemon of its own, and its page in a browser that was let in by a code.
+In the pictures of every view, an edit and the usage of tokens are not, of which scripted agents tell nothing.
 """
 
 import os
@@ -13,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
 from scripts.pictures import ASKS, NAMES, PATIENCE_S, ROOT, Place, until
 
@@ -25,6 +26,19 @@ FLAGS = ["--no-sandbox", "--disable-dev-shm-usage"]
 """In a container there is no sandbox for a browser of root's; nothing but the page is opened."""
 CHAPTER = "Write the chapter on errors."
 SAID = "Mend the words.\necho | word | meaning |\nlines 30\nreverse abc"
+EDIT = {
+    "kind": "permission", "question": "Edit pages/header.css?", "prompt_type": "permission", "command": None,
+    "own_words": True,
+    "options": [
+        {"key": "1", "label": "Yes"},
+        {"key": "2", "label": "Yes, and don't ask again  for files in this folder"},
+        {"key": "3", "label": "No, and tell it what to do differently"},
+    ],
+    "diff": "--- a/pages/header.css\n+++ b/pages/header.css\n@@ -1,4 +1,5 @@\n header {\n-  color: gray;\n"
+    "+  color: navy;\n+  background: linear-gradient(to right, white, whitesmoke 40%, gainsboro);\n   margin: 0;\n }\n",
+}  # fmt: skip
+USED = {"turns": 12, "input_tokens": 123_456, "cache_read_tokens": 9_876_543, "cache_write_tokens": 12_345}
+USED |= {"output_tokens": 54_321, "cost_usd": 1.5}
 
 SIZES = ((320, 640), (390, 844), (768, 1024), (1400, 900))
 ZOOM = 2
@@ -33,9 +47,10 @@ DESK_FROM = 900
 VIEWS = {
     "inbox": "", "agent": "agent/docs", "asks": "agent/web", "talk": "agent/db", "terminal": "agent/db",
     "events": "events", "history": "history", "usage": "usage", "settings": "settings", "side": "side/api,web",
-    "start": "start", "keys": "",
+    "start": "start", "keys": "", "edit": "", "words": "", "offline": "agent/docs", "none": "agent/nobody", "out": "",
 }  # fmt: skip
 AT_A_DESK = ("terminal", "keys")
+REFUSED = {"error": {"code": "UNAUTHORIZED", "message": "this is no device of this daemon's", "details": {}}}
 
 
 def chromium() -> str:
@@ -94,20 +109,32 @@ def draw_all(target: Path, folder: Path) -> None:
         for scale in (1, ZOOM):
             options = {"device_scale_factor": scale}
             page = opened(browser, place, options, "--rights", "look,answer,type,manage")
+            page.route("**/control/usage?*", _usage)
             address = page.url.partition("#")[0]
             for width, height in SIZES:
                 page.set_viewport_size({"width": width // scale, "height": height // scale})
-                for theme in ("light", "dark")[: 2 // scale]:
+                for theme in ("light", "dark"):
                     page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
                     for view, where in VIEWS.items():
                         if view in AT_A_DESK and width // scale < DESK_FROM:
                             continue
                         page.goto(f"{address}#/{where}")
                         _prepare(page, view)
-                        name = f"{view}-{width}-{theme}" if scale == 1 else f"{view}-{width}-zoom"
-                        page.screenshot(path=target / f"{name}.png")
-                        if view == "keys":
-                            page.keyboard.press("Escape")
+                        page.screenshot(path=target / f"{view}-{width}-{theme}{'-zoom' * (scale > 1)}.png")
+                        _put_back(page, view)
+
+
+def _usage(route: Route) -> None:
+    rows = [{**USED, "agent": f"agent-{number}", "day": None} for number in (1, 2)]
+    route.fulfill(json={"rows": rows, "total": rows[0], "complete": True})
+
+
+def _edit(route: Route) -> None:
+    """What waits, with an edit in the first place."""
+    answer = route.fetch(headers={**route.request.headers, "Synapsed-Page": "1"})
+    told = answer.json()
+    told[0] |= EDIT
+    route.fulfill(response=answer, json=told)
 
 
 def _prepare(page: Page, view: str) -> None:
@@ -121,11 +148,38 @@ def _prepare(page: Page, view: str) -> None:
     elif view == "keys":
         page.keyboard.press("?")
         expect(page.get_by_role("dialog")).to_be_visible(timeout=PATIENCE_S * 1000)
+    elif view == "edit":
+        page.route("**/inbox", _edit)
+        page.reload()
+        expect(page.locator(".d-sum")).to_be_visible(timeout=PATIENCE_S * 1000)
+    elif view == "offline":
+        expect(page.locator(".screen .under")).to_contain_text("×", timeout=PATIENCE_S * 1000)
+        page.context.set_offline(True)
+        expect(page.locator(".l-offline")).to_be_visible(timeout=PATIENCE_S * 1000)
+    elif view == "out":
+        page.route("**/web/me", lambda route: route.fulfill(status=401, json=REFUSED))
+        page.reload()
+        expect(page.locator(".out")).to_be_visible(timeout=PATIENCE_S * 1000)
     for there in page.locator(".screen .under").all():
         expect(there).to_contain_text("×", timeout=PATIENCE_S * 1000)
     if view == "start":
         expect(page.get_by_label("Profile")).not_to_have_value("", timeout=PATIENCE_S * 1000)
     expect(page.locator("[aria-busy=true], .card [aria-disabled=true]")).to_have_count(0, timeout=PATIENCE_S * 1000)
+    if view == "words":  # about that edit
+        page.get_by_role("button", name="In your own words").click()
+        page.locator(".card textarea").fill("Only in the header, and leave the margins as they are.")
+
+
+def _put_back(page: Page, view: str) -> None:
+    """Makes the page what it was before the view."""
+    if view == "keys":
+        page.keyboard.press("Escape")
+    elif view == "offline":
+        page.context.set_offline(False)
+        expect(page.locator(".l-offline")).to_have_count(0, timeout=PATIENCE_S * 1000)
+    elif view in ("words", "out"):
+        page.unroute("**/web/me" if view == "out" else "**/inbox")
+        page.reload()
 
 
 def main() -> int:

@@ -38,6 +38,12 @@ PAUSES: Final = 2
 NOT_OPENED: Final = "NO_SESSION"
 """Code of the alert that the program runs but takes no messages."""
 
+REASON_MAX: Final = 300
+"""Most characters of a program's reason in an alert."""
+
+NO_TOOLS: Final = "NO_TOOLS"
+"""Code of the alert that the program has a session without synapsed's tools."""
+
 
 class AcpStage(StrEnum):
     """Stages of a program's start."""
@@ -91,6 +97,8 @@ class AcpOpening:
         self._rest_s = REST_S
         """Seconds without updates after which all was repeated."""
         self._waits_since: float | None = None
+        self._refusal = ""
+        """Reason for which the program refused a session with the additions."""
 
     def begin(self) -> None:
         """Sends `initialize`, unless an earlier daemon did so and the program has answered. If it has not answered yet,
@@ -114,6 +122,7 @@ class AcpOpening:
             if self.stage is AcpStage.STARTING:
                 self._greeted(message)
         elif id_ in SESSIONS:
+            self._without_additions(message, id_)
             if self.stage is AcpStage.OPENING:
                 self._opened(message, id_)
         elif id_ == MODE:
@@ -147,6 +156,16 @@ class AcpOpening:
 
     def _given(self) -> dict[str, Any]:
         return {"mcpServers": [], **self._added, "cwd": self._cwd}
+
+    def _without_additions(self, message: dict[str, Any], id_: str) -> None:
+        """Reports a session that was opened without the additions. The next daemon reads the responses again, and
+        reports it too."""
+        if id_ == OPEN and "error" in message:
+            self._refusal = words_of(message)[:REASON_MAX]
+        elif id_ == PLAIN and "error" not in message:
+            problem = f"its program takes no session with synapsed's tools ({self._refusal})"
+            remedy = "its model cannot reach the other agents; 'synapsectl restart' offers them again"
+            self._out.append(Emit(LinkAlert(NO_TOOLS, f"{problem}: {remedy}", "begins")))
 
     def _opened(self, message: dict[str, Any], id_: str) -> None:
         result, loaded = message.get("result"), id_ == LOAD

@@ -7,8 +7,9 @@ import pytest
 
 from synapsed.model.agent import Activity
 from synapsed.model.link import LinkAlert, LinkTold
-from synapsed.pipes.acp_opening import PATIENCE_S, PAUSES, REST_S, SessionOpening
+from synapsed.pipes.acp_opening import NO_TOOLS, PATIENCE_S, PAUSES, REST_S, SessionOpening
 from synapsed.pipes.commands import Saved, ShowLine, Write
+from synapsed.pipes.kept_session import KeptSession
 from synapsed.pty.keyboard import Emit
 from tests.pipes.test_pure import Played, tool
 
@@ -22,8 +23,12 @@ def given(played: Played, method: str) -> list[dict[str, Any]]:
 
 
 def alerts(played: Played) -> list[str]:
+    return [event.state for event in told_alerts(played)]
+
+
+def told_alerts(played: Played) -> list[LinkAlert]:
     told = [command.event for command in played.done if isinstance(command, Emit)]
-    return [event.state for event in told if isinstance(event, LinkAlert)]
+    return [event for event in told if isinstance(event, LinkAlert)]
 
 
 def greeted(**options: Any) -> Played:
@@ -56,6 +61,20 @@ def test_a_program_that_does_not_take_that_gets_a_plain_session() -> None:
     played.line(id="session.plain", result={"sessionId": "s"})
     assert played.session.session == "s"
     assert played.session.observation().can_receive
+    (told,) = told_alerts(played)
+    assert (told.code, told.state) == (NO_TOOLS, "begins")
+    assert "no servers, please" in told.message
+
+
+def test_a_session_without_the_tools_is_told_by_the_next_daemon_too() -> None:
+    """It reads the responses again, and asks for nothing."""
+    played = Played(opening=SessionOpening({"mcpServers": SERVERS}), kept=KeptSession(session="s", at=900))
+    played.line(id="initialize", result={"agentCapabilities": {}})
+    played.line(id="session", error={"code": -32602, "message": "no servers, please"})
+    assert alerts(played) == []
+    played.line(id="session.plain", result={"sessionId": "s"})
+    assert [(told.code, told.state) for told in told_alerts(played)] == [(NO_TOOLS, "begins")]
+    assert given(played, "session/new") == []
 
 
 def test_one_that_opens_no_plain_session_either_is_told_of() -> None:

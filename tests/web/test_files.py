@@ -116,6 +116,18 @@ def test_only_comments_and_blanks_are_left_out():
         assert all(line.count("`") % 2 == 0 for line in texts), "a text of several lines would lose its indentation"
 
 
+def test_letters_have_the_sizes_of_one_scale():
+    """As app.css says: five of them, that of fields, and that of one sign."""
+    sizes = {"12.5px", "13.5px", "15px", "17px", "20px"}
+    fields = re.compile(r"input|select|textarea")
+    for path in WEB.glob("*.css"):
+        style = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.DOTALL)
+        for rule, body in re.findall(r"([^{}]+)\{([^{}]*)\}", style):
+            for size in re.findall(r"font(?:-size)?:\s*([\d.]+(?:px|r?em))", body):
+                alone = {"code, pre, kbd": ".92em", ".back": "28px"}.get(rule.strip())
+                assert size in sizes or size == alone or (size == "16px" and fields.search(rule)), (path.name, rule)
+
+
 @pytest.mark.parametrize(
     "word", ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "dangerouslySet"]
 )

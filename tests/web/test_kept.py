@@ -34,6 +34,63 @@ async def test_drafts_outlive_the_page_each_with_its_agent(devices: Devices, wor
     assert json.loads(await kept(page, "drafts") or "") == [["bob", "another", ""]]
 
 
+async def words(page: Page) -> dict[str, str]:
+    """The answers that are kept, by their items and prompts."""
+    found: dict[str, str] = await page.evaluate(
+        "Object.fromEntries(Object.entries(localStorage).filter(([name]) => name.startsWith('words ')))"
+    )
+    return {name.removeprefix("words "): text for name, text in found.items()}
+
+
+async def loaded(page: Page) -> None:
+    """Returns when the page has the module that keeps what was begun."""
+    await page.wait_for_function(
+        "() => performance.getEntriesByType('resource').some((one) => one.name.endsWith('/kept.js'))"
+    )
+    await page.wait_for_function("() => localStorage.getItem('lists ') !== null")
+
+
+async def test_an_answer_that_was_begun_outlives_the_page_and_is_for_its_question(devices: Devices, worker: Worker):
+    task = await worker.ask("ann", question("Run it?"))
+    await worker.ask("bob", question("Which?", key="p1", options=[], type="question"), item="i2")
+    page = await devices.open("/", **DESK)
+    ann, bob = (page.locator(CARD).filter(has_text=text) for text in ("Run it?", "Which?"))
+    await ann.get_by_role("button", name="In your own words").click()
+    await ann.locator("textarea").fill("only\nin <b>")
+    await bob.locator("textarea").fill("the second")
+    await loaded(page)
+    await page.reload()
+    await expect(ann.locator("textarea")).to_have_value("only\nin <b>")
+    await expect(bob.locator("textarea")).to_have_value("the second")
+    await expect(ann.locator("textarea")).not_to_be_focused()  # who writes elsewhere writes on there
+    await expect(page.locator(".card [aria-disabled=true]")).to_have_count(0)
+    assert worker.answers == []
+    await loaded(page)
+    await ann.locator("textarea").press("Enter")
+    await expect(ann.locator(".outcome")).to_contain_text("taken")
+    assert worker.answers == [(task, "only\nin <b>", "p1")]
+    await worker.seen_to("ann", "i1", task)
+    for item, key in (("i1", "p3"), ("i3", "p1")):  # another prompt of the item, the same one once more
+        task = await worker.ask("ann", question("Again?", key=key), item=item)
+        await page.reload()
+        again = page.locator(CARD).filter(has_text="Again?")
+        await expect(again.get_by_role("button", name="Approve")).to_be_visible()
+        await expect(again.locator("textarea")).to_have_count(0)
+        assert await words(page) == {"i2 p1": "the second"}
+        await loaded(page)
+        await worker.seen_to("ann", item, task)
+
+
+async def test_a_password_is_not_kept(devices: Devices, worker: Worker):
+    await worker.ask("ann", question("The password?", options=[], type="password"))
+    page = await devices.open("/", **DESK)
+    await page.get_by_label("Your answer, not shown").fill("secret")
+    await loaded(page)
+    await page.reload()
+    await expect(page.get_by_label("Your answer, not shown")).to_have_value("")
+    assert "secret" not in await page.evaluate("JSON.stringify(localStorage)")
+
+
 async def test_a_message_that_was_sent_as_the_page_went_is_sent_once(devices: Devices, worker: Worker):
     page = await devices.open("/#/agent/ann", **DESK)
     sent = []
@@ -96,10 +153,17 @@ async def test_a_page_without_a_line_shows_what_it_had(devices: Devices, worker:
 
 
 async def test_a_device_that_was_removed_keeps_nothing(devices: Devices, worker: Worker):
-    page = await devices.open("/#/agent/ann", **PHONE)
+    await worker.ask("ann", question())
+    page = await devices.open("/#/agent/ann", **DESK)
     await page.get_by_label("Message to ann").fill("a secret")
-    await page.wait_for_function("() => localStorage.getItem('lists ') !== null")
+    await page.get_by_role("button", name="In your own words").click()
+    await page.get_by_label("Your answer").fill("another secret")
+    await loaded(page)
+    await page.reload()
+    await expect(page.get_by_label("Your answer")).to_have_value("another secret")
+    assert await words(page) == {"i1 p1": "another secret"}
+    await loaded(page)
     await page.route("**/web/me", lambda route: route.fulfill(status=401, json=REFUSED))
     await page.reload()
     await expect(page.get_by_text("This device is not let in")).to_be_visible()
-    await page.wait_for_function("() => ['lists ', 'drafts '].every((name) => localStorage.getItem(name) === null)")
+    await page.wait_for_function("() => !Object.keys(localStorage).some((name) => /^(lists|drafts|words) /.test(name))")

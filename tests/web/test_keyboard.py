@@ -225,6 +225,48 @@ async def test_searches_settings_and_the_keys(devices: Devices, worker: Worker):
     await kept(page)
 
 
+VIEWS = ("", "agent/ann", "events", "history", "usage", "settings", "side/ann,bob", "start", "nowhere")
+_PRESSABLE = """() => [
+  ...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")
+]
+  .filter((one) => one.checkVisibility() && !one.disabled && !one.matches("[type=file]"))
+  .filter((one) => one.type !== "radio" || one.checked)  // of those the arrows lead to the others
+"""
+_NAME = "(one) => `${one.tagName}.${one.className} ${one.getAttribute('aria-label') ?? one.textContent.slice(0, 40)}`"
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("device", [DESK, PHONE], ids=["desk", "phone"])
+async def test_whatever_can_be_pressed_is_reached_and_seen(devices: Devices, worker: Worker, device: dict[str, Any]):
+    done = await worker.ask("ann", question(key="p0"), item="i0", message="First.")
+    await worker.control.complete(done, "Look:\n\n```sh\nls\n```\n\n[there](https://example.org)")
+    await worker.seen_to("ann", "i0", done)
+    for number in range(2):
+        told = AttentionChanged(id=f"f{number}", state="opened", kind="finished", question="All is done.")
+        await worker.control.tell("synapse-codex-8120", told)
+    task = await worker.ask("ann", question("Edit it?", diff="@@ -1 +1 @@\n-a\n+b"))
+    await worker.control.progress(task, "On the way.")
+    page = await opened(devices, **device)
+    for view in (*VIEWS, "agent/ann?talk"):
+        where, _, tab = view.partition("?")
+        await page.goto(f"{devices.url}/#/{where}")
+        await expect(page.locator("h1, h2, .empty").first).to_be_visible()
+        await expect(page.locator("[aria-busy=true]")).to_have_count(0)
+        if tab and device is PHONE:
+            await page.get_by_role("tab", name="Conversation").click()
+            await expect(page.get_by_role("button", name="Copy answer")).to_be_visible()
+        wanted = await page.evaluate(f"window.wanted = ({_PRESSABLE})(); window.wanted.map({_NAME})")
+        assert wanted
+        reached: set[int] = set()
+        for _ in range(2 * STOPS_MOST):
+            await page.keyboard.press("Tab")
+            reached.add(await page.evaluate("window.wanted.indexOf(document.activeElement)"))
+            if len(reached - {-1}) == len(wanted):
+                break
+        assert [name for number, name in enumerate(wanted) if number not in reached] == [], view
+        assert await page.evaluate("window.rings.splice(0)") == [], view
+
+
 async def test_several_side_by_side(devices: Devices, worker: Worker):
     page = await opened(devices, "/#/agent/ann")
     await press(page, page.get_by_role("link", name="Side by side"))

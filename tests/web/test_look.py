@@ -60,10 +60,40 @@ async def test_an_edit_is_coloured(devices: Devices, worker: Worker):
     await expect(page.locator(".command .d-del")).to_have_text("-old <b>\n")
     await expect(page.locator(".command .d-add")).to_have_text("+new\\u202e\n")
     await expect(page.locator(".command .d-hunk")).to_have_count(1)
-    colors = await page.evaluate(
-        "['add', 'del', 'hunk'].map((one) => getComputedStyle(document.querySelector('.command .d-' + one)).color)"
+    await expect(page.locator(".command .d-sum")).to_have_text("+1 −1")
+    await expect(page.locator(".command .d-add")).to_have_css("display", "block")  # its rules come a moment later
+    looks = await page.evaluate(
+        """['add', 'del', 'hunk'].map((one) => {
+          const { color, backgroundColor, width } = getComputedStyle(document.querySelector('.command .d-' + one));
+          return [color, backgroundColor, width];
+        })"""
     )
-    assert len(set(colors)) == 3
+    colors, bands, widths = zip(*looks, strict=True)
+    assert [len(set(each)) for each in (colors, bands, widths)] == [3, 3, 1]
+
+
+async def test_a_band_is_as_wide_as_what_is_scrolled_beside_it(devices: Devices, worker: Worker):
+    task = await worker.ask("ann", question())
+    await worker.control.complete(task, f"```diff\n-{'x' * 400}\n+y\n```")
+    page = await devices.open("/#/agent/ann", **DESK)
+    await expect(page.locator(".code .d-add")).to_be_visible()
+    wide, window = await page.evaluate(
+        "['.code .d-del', '.code pre'].map((one) => document.querySelector(one).getBoundingClientRect().width)"
+    )
+    assert wide > window
+
+
+async def test_an_answer_and_its_code_are_copied_as_they_are(devices: Devices, worker: Worker):
+    answer = "Do **this**:\n\n```sh\nls <b>\n```"
+    task = await worker.ask("ann", question())
+    await worker.control.complete(task, answer)
+    page = await devices.open("/#/agent/ann", **DESK)
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    for name, text in (("Copy answer", answer), ("Copy", "ls <b>")):
+        await page.get_by_role("button", name=name, exact=True).click()
+        await expect(page.locator(".toast")).to_have_text("Copied.")
+        assert await page.evaluate("navigator.clipboard.readText()") == text
+        await page.evaluate("navigator.clipboard.writeText('')")
 
 
 async def test_what_is_finished_stands_apart_and_is_put_away_at_once(devices: Devices, worker: Worker):
@@ -259,6 +289,11 @@ _SMALL_ONES = """() => {
     .map(([one, box]) => [one.tagName, one.className, one.textContent, one.ariaLabel, box.width, box.height].join(" "));
 }"""
 
+_ZOOMING = """() => [...document.querySelectorAll("input:not([type=radio], [type=checkbox]), select, textarea")]
+  .filter((one) => one.checkVisibility() && parseFloat(getComputedStyle(one).fontSize) < 16)
+  .map((one) => one.ariaLabel ?? one.id)"""
+"""Fields at which an iPhone would zoom into the page."""
+
 
 async def test_on_a_phone_all_that_is_tapped_is_large_enough(devices: Devices, worker: Worker):
     for number in range(5):
@@ -268,17 +303,24 @@ async def test_on_a_phone_all_that_is_tapped_is_large_enough(devices: Devices, w
     for number in range(2):
         await worker.control.tell(worker.control.directory.resolve("bob"), told.model_copy(update={"id": f"f{number}"}))
     await worker.control.progress(task, "On the way.")
+    before = await worker.ask("ann", question("Before?", key="p2"), item="i2")
+    await worker.control.complete(before, "```sh\nls\n```")
+    await worker.seen_to("ann", "i2", before)
     page = await devices.open("/", **SMALL)
-    for view in ("", "agent/ann", "events", "history", "usage", "settings", "start"):
+    for view in ("", "agent/ann", "events", "history", "usage", "settings", "start", "side/ann,bob"):
         await page.goto(f"{devices.url}/#/{view}")
         await expect(page.locator("h1, h2").first).to_be_visible()
         await expect(page.locator("[aria-busy=true]")).to_have_count(0)
         if view == "agent/ann":
             await page.get_by_role("tab", name="Conversation").tap()
             await expect(page.locator(".steps summary").first).to_be_visible()
+            await expect(page.get_by_role("button", name="Copy answer")).to_be_visible()
         assert await page.evaluate(_SMALL_ONES) == [], view
+        assert await page.evaluate(_ZOOMING) == [], view
         bar = page.locator(".phone > .views")
-        if view != "agent/ann":
+        if view.startswith(("agent", "side")):
+            await expect(page.get_by_role("link", name="Back")).to_be_visible()
+        else:
             box = await bar.bounding_box()
             assert box is not None
             assert box["y"] + box["height"] >= 639, "the bar is at the bottom"

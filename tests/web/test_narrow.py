@@ -83,6 +83,26 @@ async def test_nothing_is_scrolled_sideways(devices: Devices, worker: Worker):
     assert "\n".join(found) == ""
 
 
+async def test_an_answer_in_ones_own_words_is_seen_whole(devices: Devices, worker: Worker):
+    """Also at 320 and 200 %: it grows with its rows, and nothing of its question is beside the window."""
+    await worker.ask("ann", question("Run it?", command="ls"))
+    page = await devices.open("/", viewport={"width": 160, "height": 320}, has_touch=True)
+    await page.get_by_role("button", name="In your own words").click()
+    await page.get_by_label("Your answer").fill("Only in the header, and leave the margins as they are.")
+    for width in (160, 195, 320):
+        await page.set_viewport_size({"width": width, "height": 640})
+        assert await page.evaluate(_SIDEWAYS) == []
+        beside = await page.evaluate(
+            """() => [...document.querySelectorAll(".card *")].filter((one) => {
+              const [box, card] = [one, one.closest(".card")].map((each) => each.getBoundingClientRect());
+              return box.width && (box.right > card.right || box.left < card.left);
+            }).map((one) => one.outerHTML.slice(0, 80))"""
+        )
+        assert beside == [], width
+        cut = "document.querySelector('.words textarea').scrollHeight > document.querySelector('.words').clientHeight"
+        assert not await page.evaluate(cut), width
+
+
 async def test_what_is_written_stays_in_the_window_below_a_question(devices: Devices, worker: Worker):
     """Also where there is little room: at 320 × 640, and on a desk at 200 %."""
     await _full(worker)

@@ -27,6 +27,27 @@ async def refused_later(page: Page) -> asyncio.Event:
     return refused
 
 
+async def test_a_list_that_could_not_be_read_is_read_again(devices: Devices, worker: Worker) -> None:
+    """The stream goes on, and no event comes by which it would be asked for."""
+    await worker.ask("ann", question("Run it?"))
+    page = await (await devices.context(**DESK)).new_page()
+    refused: list[str] = []
+
+    async def busy(route: Route) -> None:
+        if route.request.url in refused:
+            await route.continue_()
+            return
+        refused.append(route.request.url)
+        await route.fulfill(status=503, json={"error": {"code": "BUSY", "message": "it is busy", "details": {}}})
+
+    for path in ("/agents", "/inbox"):
+        await page.route(devices.url + path, busy)
+    await page.goto(devices.url)
+    await expect(page.locator(f"{CARD} .question")).to_have_text("Run it?")
+    await expect(page.locator(".agents .name")).to_have_text(["ann", "bob"])
+    assert sorted(refused) == [f"{devices.url}/agents", f"{devices.url}/inbox"]
+
+
 async def test_a_refused_message_stays_with_its_own_agent(devices: Devices) -> None:
     page = await devices.open("/#/agent/ann", **DESK)
     refused = await refused_later(page)

@@ -146,7 +146,7 @@ export function Inbox({ clock, chosen = null }) {
   useLayoutEffect(look);
   const given = useStore((state) => state.given);
   const agents = useStore((state) => state.agents);
-  const silent = useStore((state) => state.silent).map((line) => h("p", { class: "quiet silent", key: line }, line));
+  const silent = useStore((state) => state.silent).map((line) => h("p", { class: "noright silent", key: line }, line));
   if (!items) return h("section", { class: "inbox", "aria-busy": "true" }, h("div", { class: "card ghost" }));
   const none = agents && !agents.length;
   const over = items.filter((item) => item.kind === "finished");
@@ -213,7 +213,7 @@ export function Card({ item, given, clock, chosen }) {
 /** @param {{given: Given}} props */
 function Outcome({ given }) {
   const sign = given.state === "done" ? "✓" : "…";
-  return h("p", { class: "outcome", role: "status" }, h("span", { class: "sign", "aria-hidden": "true" }, sign), " ", given.label ? h("b", null, visible(given.label)) : null, given.label && given.note ? " · " : "", given.note || (given.state === "sending" ? "sending" : ""));
+  return h("p", { class: "outcome quiet", role: "status" }, h("span", { class: "sign", "aria-hidden": "true" }, sign), " ", given.label ? h("b", null, visible(given.label)) : null, given.label && given.note ? " · " : "", given.note || (given.state === "sending" ? "sending" : ""));
 }
 
 /** @param {HTMLElement|null} field */
@@ -221,7 +221,7 @@ const begin = (field) => field?.focus();
 
 /** Of one question: nothing of it, and no word that was typed for it, is left to the next. @param {{item: Item, fresh: boolean, key?: string|null}} props */
 function Choices({ item, fresh }) {
-  const [words, setWords] = useState(/** @type {string|null} */ (null));
+  const [words, setWords] = useState(/** @type {string|null} */ (localStorage.getItem(`words ${item.id} ${item.prompt_id}`)));
   if (!isAsked(item)) {
     // A host of a fleet tells no folder, and takes nothing but messages.
     const closed = item.host && (item.prompt_type || item.kind === "unreadable" || !item.cwd);
@@ -253,7 +253,7 @@ function Choices({ item, fresh }) {
       ? h("form", { class: "words", onSubmit: send },
           item.prompt_type === "password"
             ? h("input", { type: "password", autocomplete: "off", "aria-label": "Your answer, not shown", value: words ?? "", onInput: (/** @type {any} */ event) => setWords(event.target.value) })
-            : h("textarea", { rows: 1, ref: onlyWords ? null : begin, "aria-label": "Your answer", placeholder: "Your answer", value: words ?? "", dir: "auto", onInput: (/** @type {any} */ event) => setWords(event.target.value), onKeyDown: (/** @type {any} */ event) => { if (composes(event)) return; if (event.key === "Enter" && !event.shiftKey) send(event); else if (event.key === "Escape") setWords(null); } }),
+            : h("textarea", { rows: 1, ref: onlyWords || words ? null : begin, "aria-label": "Your answer", placeholder: "Your answer", value: words ?? "", dir: "auto", onInput: (/** @type {any} */ event) => setWords(event.target.value), onKeyDown: (/** @type {any} */ event) => { if (composes(event)) return; if (event.key === "Enter" && !event.shiftKey) send(event); else if (event.key === "Escape") setWords(null); } }),
           h("button", { type: "submit", class: "yes", disabled: !words?.trim() }, "Answer"))
       : null);
 }

@@ -1,4 +1,5 @@
-// What the lists said last, for a page that is opened without a line: kept in the browser, and gone with the device's session.
+// What the lists said last, for a page that is opened without a line, and answers that were begun: kept in the browser, and
+// gone with the device's session.
 
 import { ROOT } from "./api.js";
 import { now, put } from "./store.js";
@@ -37,12 +38,41 @@ export function bring() {
   }
 }
 
+/** An answer that was begun, by its item and prompt: the same question may be asked twice (`inbox.js` begins with it). A
+ * password has another field. */
+const WORDS = "words ";
+const WORDS_LENGTH = 50_000;
+
+function forgetWords() {
+  for (const name of Object.keys(localStorage)) if (name.startsWith(WORDS)) localStorage.removeItem(name);
+}
+
+function keepWords() {
+  forgetWords();
+  const items = [...(now().inbox ?? []), ...now().elsewhere];
+  for (const field of /** @type {NodeListOf<HTMLTextAreaElement>} */ (document.querySelectorAll(".card textarea"))) {
+    const id = field.closest(".card")?.getAttribute("data-item");
+    const item = items.find((one) => one.id === id);
+    if (!item?.prompt_id || !field.value || field.value.length > WORDS_LENGTH) continue;
+    try {
+      localStorage.setItem(`${WORDS}${item.id} ${item.prompt_id}`, field.value);
+    } catch {
+      // There is no room: they are gone with the page.
+    }
+  }
+}
+
 /** Nobody who is not let in any more is told anything. */
 export function forget() {
+  forgetWords();
   for (const name of ["lists", "drafts"]) localStorage.removeItem(`${name} ${ROOT}`);
 }
 
 setInterval(keep, EVERY_MS);
-addEventListener("pagehide", keep);
-document.addEventListener("visibilitychange", () => document.hidden && keep());
+const keepAll = () => {
+  keep();
+  keepWords();
+};
+addEventListener("pagehide", keepAll);
+document.addEventListener("visibilitychange", () => document.hidden && keepAll());
 keep();

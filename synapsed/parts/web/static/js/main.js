@@ -157,7 +157,7 @@ export function Line() {
   const line = useStore((state) => state.line);
   if (line === "live") return null;
   const words = line === "offline" ? "Offline. What is shown may be old." : "Connecting…";
-  return h("p", { class: `line l-${line}`, role: "status" }, words, " ", line === "offline" ? h("button", { type: "button", onClick: () => again(0) }, "Try now") : null);
+  return h("p", { class: `line l-${line}`, role: "status" }, words, " ", line === "offline" ? h("button", { type: "button", class: "tiny", onClick: () => again(0) }, "Try now") : null);
 }
 
 function Toast() {

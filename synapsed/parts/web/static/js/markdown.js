@@ -6,6 +6,7 @@ import { h } from "../vendor/preact.mjs";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/hooks.mjs";
 import { diff } from "./diff.js";
 import { safe } from "./links.js";
+import { toast } from "./store.js";
 
 /** @typedef {import("../vendor/preact.mjs").ComponentChild} Child */
 
@@ -216,6 +217,13 @@ export function inline(text, depth = 0) {
 /** @param {string} address @param {Child[]} label */
 const link = (address, label) => h("a", { href: address, target: "_blank", rel: "noopener noreferrer nofollow", title: address }, label);
 
+/** Over a line that others can read, a browser has no clipboard. @param {{text: string, label: string}} props */
+export function Copy({ text, label }) {
+  if (!navigator.clipboard) return null;
+  const copy = () => navigator.clipboard.writeText(text).then(() => toast("Copied."), () => toast("The browser does not let this page copy."));
+  return h("button", { type: "button", class: "tiny", onClick: copy }, label);
+}
+
 /** @param {{text: string, language: string}} props */
 function Code({ text, language }) {
   const [colored, setColored] = useState(/** @type {any} */ (null));
@@ -223,9 +231,8 @@ function Code({ text, language }) {
   useEffect(() => {
     if (language) import("./syntax.js").then((module) => setColored(() => module.colored), () => {});
   }, [language]);
-  const copy = () => navigator.clipboard?.writeText(text);
   return h("figure", { class: "code" },
-    h("figcaption", null, h("span", null, language.slice(0, 30)), h("button", { type: "button", class: "tiny", onClick: copy }, "Copy")),
+    h("figcaption", null, h("span", null, language.slice(0, 30)), h(Copy, { text, label: "Copy" })),
     h("pre", { tabIndex: 0, dir: "ltr" }, h("code", null, lines)));
 }
 

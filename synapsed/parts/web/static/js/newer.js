@@ -3,6 +3,7 @@
 import { h } from "../vendor/preact.mjs";
 import { useEffect, useRef, useState } from "../vendor/hooks.mjs";
 import { ROOT, posting } from "./api.js";
+import { rules } from "./main.js";
 import { now, unsent, useStore } from "./store.js";
 
 /** Which page this is: its files stand below an address of their own. */
@@ -48,6 +49,7 @@ export function Newer() {
     let over = false;
     const bring = async () => {
       const whole = await isWhole(there).catch(() => false);
+      await rules("views");
       if (over) return;
       if (whole) setReady(there);
       else timer = setTimeout(bring, AGAIN_MS);

@@ -31,7 +31,7 @@ export default function Side({ name, desk }) {
   };
   const others = (agents ?? []).filter((agent) => !names.includes(agent.name));
   return h("div", { class: "side" },
-    h("header", { class: "bar" }, h(desk ? "h2" : "h1", null, "Side by side"),
+    h("header", { class: "bar" }, desk ? null : h("a", { href: "#/", class: "back", "aria-label": "Back" }, "‹"), h(desk ? "h2" : "h1", null, "Side by side"),
       names.length < MOST && others.length ? h("select", { "aria-label": "Add an agent", value: "", onChange: (/** @type {any} */ event) => { if (event.target.value) go([...names, event.target.value]); } }, h("option", { value: "" }, "Add an agent…"), others.map((agent) => h("option", { value: agent.name }, agent.name))) : null),
     names.length ? null : h("p", { class: "empty" }, "Add an agent above."),
     h("div", { class: "panes" }, names.map((one) => h("section", { class: "pane", key: one },

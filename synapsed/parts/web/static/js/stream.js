@@ -8,6 +8,8 @@ import { now, onEvent, put, told } from "./store.js";
 
 const FIRST_MS = 500;
 const LONGEST_MS = 20_000;
+/** After so long a list that could not be read is asked for again. */
+const AGAIN_MS = 5000;
 /** How long what agents do is gathered. */
 const DRAWN_MS = 200;
 /** A page that was hidden for so long may hold a dead connection: a phone that slept tells nobody. */
@@ -127,7 +129,7 @@ export async function readAgents() {
   try {
     put({ agents: await get("/agents") });
   } catch {
-    // The stream's end says that the daemon is away.
+    later(agentsSoon);
   }
 }
 
@@ -138,9 +140,12 @@ export async function readInbox() {
     const gone = now().inbox?.filter((item) => !inbox.some((one) => one.id === item.id)) ?? [];
     put({ inbox, gone: [...now().gone, ...gone].slice(-50) });
   } catch {
-    // The same.
+    later(inboxSoon);
   }
 }
+
+/** A list that the daemon could not give is asked for again while it tells events; when it is back, all are. @param {() => void} ask */
+const later = (ask) => now().line === "live" && setTimeout(ask, AGAIN_MS);
 
 const agentsSoon = gathered(readAgents, 700);
 const inboxSoon = gathered(readInbox, 30);

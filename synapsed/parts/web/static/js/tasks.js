@@ -83,7 +83,8 @@ export function Conversation({ agent, agentId, clock }) {
   const [tasks, setTasks] = useState(/** @type {Task[]|null} */ (null));
   const [problem, setProblem] = useState("");
   const [more, setMore] = useState("");
-  const [used, setUsed] = useState(() => /** @type {(task: Task) => string|null} */ (() => null));
+  /** Until the history has told, no tools are shown. */
+  const [used, setUsed] = useState(() => /** @type {(task: Task) => string|null} */ (() => ""));
   /** How many of the oldest are not drawn yet. */
   const [undrawn, setUndrawn] = useState(0);
   const box = useRef(/** @type {HTMLElement|null} */ (null));
@@ -287,6 +288,7 @@ function TaskView({ task, agent, when, newest, tools }) {
       answer && task.truncated ? h("span", { class: "quiet", title: "Its beginning had left the screen that it was read off" }, typeof task.missing_lines === "number" ? `${counted(task.missing_lines, "line is", "lines are")} missing at its beginning` : "its beginning is missing") : null,
       answer && task.exact === false && task.status === "completed" ? h("span", { class: "quiet", title: "Read off the screen: it may not be exact" }, "off the screen") : null,
       h("time", { class: "when", dateTime: task.updated_at }, when),
+      answer && texts && !open ? h(texts.Copy, { text: textOf(answer), label: "Copy answer" }) : null,
       open && may("answer") ? h("button", { type: "button", class: "tiny", onClick: stop }, "Cancel") : null));
 }
 
