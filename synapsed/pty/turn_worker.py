@@ -341,8 +341,8 @@ class TurnWorker(TurnPerformer[PtyTurn]):
                 return found("", False, "screen")  # all that stands there is of earlier turns
             kept = not look.screen.alternate and spec.start is None and shown.count("\n") < KEPT_ROWS // 2
             cut = is_cut(spec, shown, turn.message, turn.state.stood, kept=kept)
-            read = from_screen(spec, shown, turn.message, self._profile.stream.skip)
-            return found(read, False, "screen", truncated=cut)
+            text = from_screen(spec, shown, turn.message, self._profile.stream.skip)
+            return found(text, False, "screen", truncated=cut)
         end, state = self._session.offset, turn.state
         begin = state.submit_offset or 0 if state.typed_from is None else state.typed_from
         start = int(max(begin, end - ANSWER_BYTES_MAX, min(self._stage.drawn_from, end)))
