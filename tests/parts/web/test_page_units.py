@@ -11,7 +11,6 @@ import pytest
 
 STATIC = Path(__file__).parents[3] / "synapsed" / "parts" / "web" / "static"
 IMPORT = re.compile(r'^import \{([^}]*)\} from "[^"]+";$', re.MULTILINE)
-COUNTED = re.compile(r"^export const counted = (.*);$", re.MULTILINE)
 TREE = """
 const text = (node) => node === null || node === undefined || node === false ? ""
   : Array.isArray(node) ? node.map(text).join("") : typeof node === "object" ? text(node.children) : String(node);
@@ -36,9 +35,6 @@ def flag(task: dict[str, Any]) -> str:
     """What stands below a task on the page about the beginning of its answer."""
     source = IMPORT.sub(r"const { \1 } = stubs;", (STATIC / "js" / "tasks.js").read_text("utf-8"))
     source = source.replace(" as ", ": ").replace("export ", "")
-    counted = COUNTED.search((STATIC / "js" / "words.js").read_text("utf-8"))
-    assert counted is not None
-    source = f"known.counted = {counted[1]};\n{source}"
     answer = {"artifact_id": "answer", "parts": [{"type": "text", "text": "said"}]}
     whole = {
         "id": "t", "status": "completed", "artifacts": [answer], "updated_at": "2026-01-01T00:00:00Z",

@@ -5,7 +5,10 @@ import { useEffect, useLayoutEffect, useRef, useState } from "../vendor/hooks.mj
 import { ApiError, agentPath, get, nextOf, post } from "./api.js";
 import { past } from "./past.js";
 import { may, now, onEvent, toast } from "./store.js";
-import { ago, counted } from "./words.js";
+import { ago } from "./words.js";
+
+/** @param {number} number @param {string} one @param {string} [many] */
+const counted = (number, one, many = `${one}s`) => `${number} ${number === 1 ? one : many}`;
 
 /** @typedef {any} Task */
 

@@ -9,7 +9,6 @@ import { agentPath, pauseAfter, socketUrl } from "./api.js";
 import { LeasedKeys } from "./leases.js";
 import { safe } from "./links.js";
 import { toast } from "./store.js";
-import { counted } from "./words.js";
 
 const SCROLLBACK = 5000;
 const LOOK_MS = 500;
@@ -268,7 +267,7 @@ class Session {
 
   /** @param {string} line */
   words(line) {
-    const lost = this.lost ? `${counted(this.lost, "byte")} that you typed may not have got there: look at the screen.` : "";
+    const lost = this.lost ? `Keys that you typed (${this.lost} B) may not have got there: look at the screen.` : "";
     return [line, lost].filter(Boolean).join(" ");
   }
 

@@ -3,14 +3,6 @@
 import { h } from "../vendor/preact.mjs";
 import { visible } from "./visible.js";
 
-/**
- * The number with `one` behind it, or with `many`.
- * @param {number} number
- * @param {string} one
- * @param {string} [many]
- */
-export const counted = (number, one, many = `${one}s`) => `${number} ${number === 1 ? one : many}`;
-
 /** @typedef {{key: string, label: string}} Option */
 /**
  * @typedef {object} Item  What waits for a person (GET /inbox).
