@@ -69,6 +69,12 @@ def pss(pid: int) -> int:
     return 0
 
 
+def computed(pid: int) -> float:
+    """Seconds that all its threads have computed, exactly (Linux)."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(one.read_text().split()[0]) for one in tasks) / 1e9
+
+
 def report(what: str, figure: str, bar: str, *, held: bool) -> None:
     """One line: what was measured, the figure, the bar and whether it holds."""
     print(f"{'ok  ' if held else 'MISS'}  {what:<56} {figure}; bar: {bar}", flush=True)

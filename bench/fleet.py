@@ -16,7 +16,7 @@ from pathlib import Path
 
 import aiohttp
 
-from bench.figures import SMOKE, environment, listening, milliseconds, percentile, pss, report, sized
+from bench.figures import SMOKE, computed, environment, listening, milliseconds, percentile, pss, report, sized
 from bench.fleetpeer import HTTP, Peer, commit, member, quiet
 from synapsed.clock import SystemClock
 from synapsed.errors import NotKnownYet, ProgramNotFound
@@ -211,12 +211,6 @@ def idle(home: FleetHome, alone: Path) -> None:
         f"≤ {IDLE_SHARE:.1%}",
         held=share <= IDLE_SHARE,
     )
-
-
-def computed(pid: int) -> float:
-    """Seconds that all its threads have computed, exactly (Linux)."""
-    tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
-    return sum(int(one.read_text().split()[0]) for one in tasks) / 1e9
 
 
 # --- three brokers ---------------------------------------------------------------------------------------------------

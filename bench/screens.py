@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from bench.figures import daemon, percentile, pss, report, sized
+from bench.figures import computed, daemon, percentile, pss, report, sized
 from bench.output import END, producer
 from bench.peers import COLS, ROWS, Terminal, tmux_available, tmux_terminals
 from synapsectl.client import Client
@@ -109,8 +109,13 @@ class Elsewhere:
         return time.perf_counter() - began
 
     @property
+    def pid(self) -> int:
+        return self._pool.pids[0]
+
+    @property
     def memory(self) -> int:
-        return pss(self._pool.pids[0])
+        """PSS: the private pages of the process, and its share of the libraries' pages, which the daemon maps too."""
+        return pss(self.pid)
 
     def close(self) -> None:
         self._loop.run(self._pool.close())
@@ -139,6 +144,10 @@ class RoundTrip:
         self._writer.write(data)
         await self._reader.readexactly(LOOK_BYTES)
         return time.perf_counter() - began
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def close(self) -> None:
         self._writer.close()
@@ -170,6 +179,8 @@ def looks() -> None:
     numbers = {name: elsewhere.open(library.get(name)) for name in PROGRAMS}
     alone = elsewhere.memory
     times: tuple[list[float], list[float], list[float]] = ([], [], [])
+    cpu: tuple[list[float], list[float], list[float]] = ([], [], [])
+    """The same in CPU time, of this process and of the other one."""
     for (profile, data), _ in zip(pieces(), range(PIECES), strict=False):
 
         def nearby(observer: TerminalObserver = here[profile], data: bytes = data) -> None:
@@ -177,12 +188,15 @@ def looks() -> None:
             observer.feed(observer.offset, data, now)
             observer.look(now)
 
-        times[0].append(_seconds(nearby))
-        time.sleep(BURST_S)
-        times[1].append(elsewhere.look(numbers[profile], data))
-        time.sleep(BURST_S)
-        times[2].append(bare.ask(data))
-        time.sleep(BURST_S)
+        def there(number: int = numbers[profile], data: bytes = data) -> None:
+            times[1].append(elsewhere.look(number, data))
+
+        def trip(data: bytes = data) -> None:
+            times[2].append(bare.ask(data))
+
+        cpu[0].append(_computed(lambda: times[0].append(_seconds(nearby))))
+        cpu[1].append(_computed(there, elsewhere.pid))
+        cpu[2].append(_computed(trip, bare.pid))
     bare.close()
     more = percentile(times[1], 0.99) - percentile(times[0], 0.99)
     told = ", ".join(
@@ -196,6 +210,13 @@ def looks() -> None:
         "p50 ≤ 0.3 ms",
         held=beyond <= 0.0003,
     )
+    middle = [statistics.median(seconds) * 1e3 for seconds in cpu]
+    report(
+        "the same in CPU time, of both processes",
+        f"p50 {middle[0]:.2f}, {middle[1]:.2f}, {middle[2]:.2f}: {middle[1] - middle[0] - middle[2]:.2f} ms beyond",
+        "none",
+        held=True,
+    )
     for _ in range(len(numbers), SCREENS_EACH):
         elsewhere.open(library.get("claude"))
     for number in range(SCREENS_EACH):
@@ -208,6 +229,16 @@ def looks() -> None:
         held=elsewhere.memory <= 30 * 2**20,
     )
     elsewhere.close()
+
+
+def _computed(work: Callable[[], object], other: int | None = None) -> float:
+    """Returns the seconds that this thread, and the process `other`, compute for `work`; then waits for a moment."""
+    before = computed(other) if other is not None else 0.0
+    began = time.thread_time()
+    work()
+    took = time.thread_time() - began
+    time.sleep(BURST_S)
+    return took + (computed(other) - before if other is not None else 0.0)
 
 
 def _seconds(work: Callable[[], object]) -> float:

@@ -5,6 +5,8 @@ import errno
 import os
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,8 @@ import pytest
 
 from synapsed import own_python
 from synapsed.keeper.spool import SpoolReader
-from synapsed.screens import screen_process
+from synapsed.profiles.library import ProfileLibrary
+from synapsed.screens import protocol, screen_process
 from synapsed.screens.pool import ScreenPool
 from synapsed.screens.protocol import FrameKind, ScreenFrame
 from synapsed.terminal.screen_messages import (
@@ -41,6 +44,25 @@ async def test_it_has_no_rights_no_environment_and_nothing_open(pool: ScreenPool
         limits = Path(f"/proc/{seen.pid}/limits").read_text()
         assert "Max open files            1 " in limits
         assert "Max processes             0 " in limits
+
+
+def test_every_profile_is_opened_where_nothing_more_can_be_imported() -> None:
+    """The process reads it when it has no rights any more, and builds no validator for it."""
+    opened = (
+        "import sys, pickle; from synapsed.screens import worker; from synapsed.profiles.profile import Profile;"
+        "known = set(sys.modules); sys.meta_path.clear(); read = pickle.load(sys.stdin.buffer);"
+        "assert set(sys.modules) == known; assert not Profile.__pydantic_complete__; print(len(read))"
+    )
+    library = ProfileLibrary.builtin()
+    profiles = [every for name in library.names() for every in (library.get(name), *library.get(name).variants)]
+    told = [
+        protocol.read_value(protocol.write_opening(protocol.Opening(profile, 80, 24, 0, None, None, 1.0))).profile
+        for profile in profiles
+    ]
+    assert told == profiles
+    command = [sys.executable, "-c", opened]
+    done = subprocess.run(command, input=protocol.write_value(told), capture_output=True, check=True)
+    assert int(done.stdout) == len(profiles)
 
 
 async def test_it_ends_with_the_daemon(pool: ScreenPool, make_program: MakeProgram) -> None:
