@@ -13,7 +13,7 @@ from typing import Any
 
 from synapsed.shared.regex import regex
 
-PRINTED = regex(r"\d+(?:\.\d+)+(?:-[0-9A-Za-z][0-9A-Za-z.-]*)?", re.MULTILINE)
+PRINTED = re.compile(r"\d+(?:\.\d+)+(?:-[0-9A-Za-z][0-9A-Za-z.-]*)?", re.MULTILINE)
 """A version as most programs print it."""
 
 _RELEASE = regex(r"(?P<numbers>\d+(?:\.\d+)*)(?P<preview>-[0-9A-Za-z.-]+)?(?:\+.*)?")

@@ -446,4 +446,6 @@ def _open_attention(connection: sqlite3.Connection, agent_id: str) -> list[Event
 
 
 def _event(event_id: int, at: float, agent_id: str, task_id: str | None, context_id: str | None, data: Kept) -> Event:
-    return Event(id=event_id, at=at, agent_id=agent_id, task_id=task_id, context_id=context_id, data=parse_event(data))
+    return Event.model_construct(
+        id=event_id, at=at, agent_id=agent_id, task_id=task_id, context_id=context_id, data=parse_event(data)
+    )

@@ -360,7 +360,7 @@ class SqliteStore:
         else:
             ids = await self.database.write(self._apply(change), show, durable=change.durable)
         return [
-            Event(
+            Event.model_construct(
                 id=event_id,
                 at=row.at,
                 agent_id=row.agent_id,

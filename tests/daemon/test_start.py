@@ -57,8 +57,8 @@ for model in models:
 print(len(patterns), len(models))
 """
 PACKAGES = (synapsed, synapsed_fleet)
-NO_CONFIG = ("TypeAdapter(ProcessHello)", "TypeAdapter(_WireDocument)")
-"""Adapters of a `TypedDict`, which take no configuration."""
+BUILT = ("TypeAdapter(ProcessHello)", "TypeAdapter(_WireDocument)", "re.compile('\\\\d+(?:\\\\.\\\\d+)+")
+"""Adapters of a `TypedDict`, which take no configuration, and a default of a model, whose text is in its schema."""
 EARLY = ("keeper", "documents")
 """Folders below the room of what is shared, where `regex` cannot be imported."""
 
@@ -103,7 +103,8 @@ def _built_at_import(tree: ast.AST) -> Iterator[int]:
         if isinstance(node, ast.Call):
             called = ast.unparse(node.func)
             late = "LATE" in {ast.unparse(keyword.value) for keyword in node.keywords}
-            if called == "re.compile" or (called == "TypeAdapter" and not late and ast.unparse(node) not in NO_CONFIG):
+            early = called == "re.compile" or (called == "TypeAdapter" and not late)
+            if early and not ast.unparse(node).startswith(BUILT):
                 yield node.lineno
         if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Call):
             made = ast.unparse(node.value)

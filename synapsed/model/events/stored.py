@@ -29,7 +29,8 @@ _OLD_FIELDS: dict[str, dict[str, Any]] = {"agentRemoved": {"state": REMOVED}}
 
 
 class Event(Model):
-    """One row of the log. `at` is seconds since the epoch; `agent_id` is empty if the event concerns no agent."""
+    """One row of the log, made by `model_construct` of parts that are valid already. `at` is seconds since the epoch;
+    `agent_id` is empty if the event concerns no agent."""
 
     id: int
     at: float
