@@ -166,9 +166,9 @@ async def program(
     looks: list[bool] = []
 
     class Counted(FakeScreenProcess):
-        def say(self, frame: ScreenFrame) -> None:
+        def say(self, frame: ScreenFrame, agent: int = 0) -> None:
             looks.append(frame.kind == FrameKind.LOOK)
-            super().say(frame)
+            super().say(frame, agent)
 
     monkeypatch.setattr("synapsed.screens.pool.ScreenProcess", Counted)
     pool = ScreenPool(1)

@@ -30,7 +30,7 @@ from synapsed.pty.session import HANDS_OFF_S
 from synapsed.pty.turn_types import EMPTY_UNTOLD_S, UNKNOWN, WORKED_UNSEEN_S, Phase, Save
 from synapsed.screens.harmful_output import HarmRecord
 from synapsed.screens.pool import ScreenPool
-from synapsed.screens.protocol import FrameKind, ScreenFrame
+from synapsed.screens.protocol import FrameKind
 from synapsed.screens.remote_screen import RemoteStage
 from synapsed.terminal.verdict import STALE_S
 from tests.fakes.clock import FakeClock, until
@@ -134,12 +134,12 @@ async def test_nothing_is_pasted_by_a_look_that_is_older_than_what_the_program_w
         clock=FakeClock(),
     )
     stage.open(lambda _event: None)
-    looks: list[ScreenFrame] = []
+    looks: list[FrameKind] = []
     ask = stage._ask
 
-    async def asked(frame: ScreenFrame, *given: Any) -> Any:
-        looks.extend([frame] if frame.kind is FrameKind.LOOK else [])
-        return await ask(frame, *given)
+    async def asked(read: Any, kind: FrameKind, *given: Any, **named: Any) -> Any:
+        looks.extend([kind] if kind is FrameKind.LOOK else [])
+        return await ask(read, kind, *given, **named)
 
     monkeypatch.setattr(stage, "_ask", asked)
     terminal = Terminal(stage=stage)
