@@ -24,7 +24,7 @@ from synapsectl.__main__ import main
 from synapsed.api.peer_lookup import PeerLookup
 from synapsed.config.paths import Paths
 from synapsed.keepers.launch_plan import LaunchPlan
-from synapsed.pty.link_factory import PtyLinkFactory
+from synapsed.supervisor.late_links import LateLinks
 from synapsed.supervisor.manager import Manager
 from tests.fakes.played import PlayedFactory, PlayedLink
 from tests.support.daemon import PATIENCE_S, Ctl, Daemon, eventually
@@ -42,7 +42,7 @@ class _Played(synapsed.daemon.Daemon):
 
     async def _build(self, *parts: Any) -> Any:
         with (
-            mock.patch.object(synapsed.daemon, PtyLinkFactory.__name__, return_value=self._programs),
+            mock.patch.object(synapsed.daemon, LateLinks.__name__, return_value=self._programs),
             mock.patch.object(synapsed.daemon, PeerLookup.__name__, lambda find, **_: PeerLookup(find)),
         ):
             return await super()._build(*parts)
