@@ -57,11 +57,14 @@ class BusySigns(Signs):
     """Patterns for retries: their group `count`, or the whole match, is reported together with the sign of work."""
 
 
+_Patterns = list[Pattern]
+
+
 class Background(_Section):
     """Signs of work beside the turns: shells and subagents that go on while the program takes the next message. The
     parts of its status records report such work, too, and better."""
 
-    rows: list[Pattern] = []
+    rows: _Patterns = []  # Python 3.14 would take the field `list` for the type
     """Rows below the composer, or just above it: each match is one running thing, or as many as the group `count` says,
     described by the group `what`. A program that lists the parts in its status record needs no pattern."""
     command: str = ""

@@ -109,3 +109,24 @@ def loaded():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def _hidden(tree: ast.AST) -> list[str]:
+    """The names in annotations of fields that a field of the same class hides by its default."""
+    return [
+        f"{one.name}.{name.id}"
+        for one in ast.walk(tree)
+        if isinstance(one, ast.ClassDef)
+        for fields in [[field for field in one.body if isinstance(field, ast.AnnAssign)]]
+        for field in fields
+        for name in ast.walk(field.annotation)
+        if isinstance(name, ast.Name) and name.id in {ast.unparse(each.target) for each in fields if each.value}
+    ]
+
+
+def test_no_field_hides_a_type_of_its_class() -> None:
+    """Python 3.14 reads annotations when the class is done: there a field `list = None` is what `list[str]` means."""
+    assert _hidden(ast.parse("class A:\n  a: list[str] = []\n  list: str = ''")) == ["A.list"]
+    for folder in ("synapsed", "synapsectl", "packages"):
+        for path in (ROOT / folder).rglob("*.py"):
+            assert not _hidden(ast.parse(path.read_text())), path
