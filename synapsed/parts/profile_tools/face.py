@@ -9,7 +9,8 @@ what is run or typed, and `proving` uses both for profiles that are to replace b
 `public_keys` sign and verify; `archive` *(pure)* packs and unpacks; `bundle` *(pure)* is the signed format. `shelf`
 keeps the bundles that were taken, and knows which one counts; `stand_ins` gives its profiles to the daemon. `fetching`
 gets one from its place; `making` and `taking` perform the verbs (`bundle_verb` for the tool; `proving` there checks the
-profiles). `suspicion` *(pure)* decides that an agent does not come up with a bundle, and `watching` notifies a person.
+profiles). `suspicion` *(pure)* decides that an agent does not come up with a bundle; `watching` then has it tried
+without (`trial`), goes back if it comes up, and notifies a person.
 
 `reports` makes a file of an agent whose state is wrong (`report_verb`; `report` *(pure)* is its format): `drawing`
 *(pure)* has the screens in `frames` *(pure)* that draw them again, without what `private_words` *(pure)* finds in the

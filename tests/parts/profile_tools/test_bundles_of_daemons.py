@@ -18,8 +18,11 @@ TESTS = Path(__file__).parents[2]
 PROFILES = TESTS.parent / "profiles"
 DUMMY = (PROFILES / "dummy.toml").read_text()
 ENDS = DUMMY.replace('args = ["-S", "-E", "-I", "{examples}/dummy_agent.py"]', 'args = ["-c", "raise SystemExit(3)"]')
+SILENT = DUMMY.replace(
+    'args = ["-S", "-E", "-I", "{examples}/dummy_agent.py"]', 'args = ["-c", "import time; time.sleep(9999)"]'
+)
 READS = DUMMY.replace("quiet_ms = 20", "quiet_ms = 30")
-assert DUMMY not in (ENDS, READS)
+assert DUMMY not in (ENDS, SILENT, READS)
 
 
 @pytest.fixture
@@ -157,25 +160,61 @@ def test_a_persons_own_profile_wins(daemon: Daemon, signer: Signer) -> None:
 # --- a program that does not come up ---------------------------------------------------------------------------------
 
 
-@pytest.mark.night
-def test_a_bundle_whose_program_fails_is_told_and_gone_back_from(daemon: Daemon, signer: Signer) -> None:
-    daemon.start()
-    assert daemon.ctl("start", "dummy").code == 0
-    daemon.ready()
-    bundle = bundled(daemon, signer, ENDS)
+def take(daemon: Daemon, bundle: Path) -> str:
     update = ("profiles", "update", "--from", str(bundle))
     digest = shown_digest(daemon.ctl(*update, "--dry-run").out)
-    assert daemon.ctl(*update, "--accept-commands", digest).code == 0
-    taken = counting(daemon)
-    told = eventually(lambda: daemon.get("/control/status").json["alerts"] or None, "it is told")
-    assert "--rollback" in json.dumps(told)
-    assert "BUNDLE_NOT_UP" in daemon.ctl("events", "dummy", "--after", "0", "--json").out
-    assert counting(daemon) == taken
-    assert daemon.ctl("profiles", "update", "--rollback").code == 0
-    assert daemon.ctl("restart", "dummy").code == 0
+    taken = daemon.ctl(*update, "--accept-commands", digest)
+    assert taken.code == 0, taken.err
+    return counting(daemon)
+
+
+def alerts(daemon: Daemon) -> str:
+    return json.dumps(daemon.get("/control/status").json["alerts"])
+
+
+def works(daemon: Daemon) -> None:
     daemon.ready()
     task = daemon.ctl("send", "dummy", "--wait", "echo it works again")
     assert (task.code, task.out.strip()) == (0, "it works again")
+
+
+@pytest.mark.night
+def test_a_bundle_whose_program_fails_is_rolled_back_by_itself(daemon: Daemon, signer: Signer) -> None:
+    daemon.start()
+    assert daemon.ctl("start", "dummy").code == 0
+    daemon.ready()
+    good = take(daemon, bundled(daemon, signer, READS))
+    assert take(daemon, bundled(daemon, signer, ENDS)) != good
+    eventually(lambda: counting(daemon) == good, "the bundle before counts again")
+    eventually(lambda: "was rolled back" in alerts(daemon), "it is told")
+    assert "BUNDLE_ROLLED_BACK" in daemon.ctl("events", "dummy", "--after", "0", "--json").out
+    assert "quiet_ms = 30" in daemon.ctl("profiles", "show", "dummy").out
+    works(daemon)
+
+
+@pytest.mark.night
+def test_a_daemon_that_is_killed_while_it_tries_another_profile_leaves_the_bundle(
+    daemon: Daemon, signer: Signer
+) -> None:
+    """The profile before keeps it at its trial: its program lives, and shows nothing."""
+    daemon.start()
+    assert daemon.ctl("start", "dummy").code == 0
+    daemon.ready()
+    take(daemon, bundled(daemon, signer, SILENT))
+    taken = take(daemon, bundled(daemon, signer, ENDS))
+    assert daemon.ctl("restart", "dummy").code == 0
+    shelf = Shelf(daemon.home / "state")
+    eventually(lambda: shelf.counts().aside == "dummy", "it is tried without the bundle")
+    assert "time.sleep" in daemon.ctl("profiles", "show", "dummy").out
+    daemon.kill9()
+    assert shelf.counts().aside == "dummy"
+    daemon.start()
+    eventually(lambda: not shelf.counts().aside, "the trial is over")
+    assert counting(daemon) == taken
+    for _ in range(2):
+        assert daemon.ctl("profiles", "update", "--rollback").code == 0
+    assert daemon.ctl("restart", "dummy").code == 0
+    works(daemon)
 
 
 @pytest.mark.night

@@ -1,7 +1,7 @@
 """When a bundle is suspected, and when its profiles are proved."""
 
 from synapsed.parts.profile_tools.bundles.shelf import SHIPPED, Counts, after_rollback
-from synapsed.parts.profile_tools.bundles.suspicion import Suspicion, proved
+from synapsed.parts.profile_tools.bundles.suspicion import Suspicion, after_trial, proved, set_aside
 
 TAKEN = Counts(current="new", before=["old", SHIPPED], unproved=["fake", "other"])
 
@@ -82,3 +82,36 @@ def test_a_profile_that_is_proved_leaves_the_bundle_as_it_is() -> None:
 def test_another_bundles_profile_is_not_proved() -> None:
     assert proved(TAKEN, "another", "fake") is None
     assert proved(after_rollback(TAKEN), "new", "fake") is None
+
+
+def test_a_trial_sets_one_profile_aside_and_ends_with_the_bundle_before_or_as_it_was() -> None:
+    during = set_aside(TAKEN, "new", "fake")
+    assert during == TAKEN.model_copy(update={"aside": "fake"})
+    assert after_trial(during, "new", "fake", came_up=True) == [Counts(current="old", before=[SHIPPED])]
+    assert after_trial(during, "new", "fake", came_up=False) == [TAKEN]
+
+
+def test_there_is_no_trial_without_a_reason() -> None:
+    during = set_aside(TAKEN, "new", "fake")
+    assert during is not None
+    assert set_aside(during, "new", "other") is None, "one at a time"
+    assert set_aside(TAKEN, "another", "fake") is None
+    assert set_aside(TAKEN, "new", "proved") is None
+
+
+def test_a_trial_that_was_overtaken_changes_nothing() -> None:
+    during = set_aside(TAKEN, "new", "fake")
+    assert during is not None
+    assert after_trial(TAKEN, "new", "fake", came_up=True) == []
+    assert after_trial(after_rollback(during), "new", "fake", came_up=True) == []
+    proved_meanwhile = proved(during, "new", "fake")
+    assert proved_meanwhile is not None
+    (counts,) = after_trial(proved_meanwhile, "new", "fake", came_up=True)
+    assert (counts.current, counts.aside) == ("new", "")
+
+
+def test_an_agent_that_comes_up_during_a_trial_proves_nothing() -> None:
+    seen = watching()
+    seen.state("a", "fake", "starting", 1.0)
+    seen.unproved -= {"fake"}
+    assert not seen.activity("a", "fake", "ready")

@@ -31,6 +31,8 @@ def findings(config: Any, state: Path) -> Iterator[Finding]:
         f"made {days} days ago by {about.signer or about.key}, taken {came} days ago from {about.source}: "
         f"{', '.join(about.profiles)}"
     )
+    if counts.aside:
+        detail += f"; {counts.aside} is set aside while an agent is tried without it"
     if about.key not in [key.partition(" ")[0] for key in config.profiles.keys]:
         yield WHAT, WRONG, f"{detail}; its key is not in [profiles] keys any more", BACK
     elif days > OLD_DAYS:

@@ -40,13 +40,15 @@ COUNTS_MAX: Final = 1 << 20
 
 class Counts(BaseModel):
     """The bundle that counts, `current`, and those that counted before, the last one first. `unproved`: profiles that
-    the bundle changes, and with which no agent has come up since."""
+    the bundle changes, and with which no agent has come up since. `aside`: a profile of the bundle that does not count
+    during a trial (`trial`): that of the bundle before, or the shipped one, does."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     current: str = SHIPPED
     before: list[str] = []
     unproved: list[str] = []
+    aside: str = ""
 
     @property
     def kept(self) -> set[str]:

@@ -16,8 +16,17 @@ def stand_ins(state: Path) -> dict[str, tuple[Path, str]]:
 
 def _standing(shelf: Shelf) -> dict[str, tuple[Path, str]]:
     counts = shelf.counts()
-    about = shelf.about(counts.current) if counts.current != SHIPPED else None
+    standing = _of_bundle(shelf, counts.current)
+    if counts.aside:
+        standing.pop(counts.aside, None)
+        before = _of_bundle(shelf, counts.before[0]) if counts.before else {}
+        standing |= {name: found for name, found in before.items() if name == counts.aside}
+    return standing
+
+
+def _of_bundle(shelf: Shelf, digest: str) -> dict[str, tuple[Path, str]]:
+    about = shelf.about(digest) if digest != SHIPPED else None
     if about is None:
         return {}
-    files = {name: shelf.place(counts.current) / "profiles" / f"{name}.toml" for name in about.profiles}
+    files = {name: shelf.place(digest) / "profiles" / f"{name}.toml" for name in about.profiles}
     return {name: (file, about.made_with) for name, file in files.items() if file.is_file()}

@@ -5,12 +5,16 @@ screen is read for UP_S.
 
 A profile with which one agent came up is proved; later faults of its agents have other causes. Only a launch can prove
 a profile: a program that runs already was launched with the profile before.
+
+Where two launches have failed (or one, which no other follows soon), and the program has ended, it is launched with the
+profile before. If it comes up within UP_S, it was the bundle, and the one before counts again. If it does not, the
+cause is another one.
 """
 
 from dataclasses import dataclass, field
 from typing import Final
 
-from synapsed.parts.profile_tools.bundles.shelf import Counts
+from synapsed.parts.profile_tools.bundles.shelf import Counts, after_rollback
 
 UP_S: Final = 60.0
 
@@ -18,6 +22,8 @@ UP: Final = frozenset({"ready", "busy", "waiting", "limited"})
 """Activities of an agent whose screen is read."""
 GONE: Final = frozenset({"exited", "backoff", "failed"})
 """States of an agent whose program has ended by itself, or could not be launched."""
+GIVEN_UP: Final = "failed"
+"""State among them, perhaps after `exited`, in which it is not launched again soon."""
 AT_REST: Final = frozenset({"stopping", "stopped", "parked", "removed"})
 
 
@@ -50,7 +56,7 @@ class Suspicion:
 
     def activity(self, agent: str, profile: str, activity: str) -> bool:
         """Notes an agent's activity. Returns True if that proves its profile."""
-        if activity not in UP or not self.forget(agent):
+        if activity not in UP or not self.forget(agent) or profile not in self.unproved:
             return False
         self.unproved -= {profile}
         return True
@@ -68,3 +74,20 @@ def proved(counts: Counts, digest: str, profile: str) -> Counts | None:
     if counts.current != digest or profile not in counts.unproved:
         return None
     return counts.model_copy(update={"unproved": [name for name in counts.unproved if name != profile]})
+
+
+def set_aside(counts: Counts, digest: str, profile: str) -> Counts | None:
+    """Returns the counts during a trial without the profile of that bundle; None if there is no reason for one any
+    more."""
+    if counts.current != digest or counts.aside or profile not in counts.unproved:
+        return None
+    return counts.model_copy(update={"aside": profile})
+
+
+def after_trial(counts: Counts, digest: str, profile: str, *, came_up: bool) -> list[Counts]:
+    """Returns the counts after it; none if it was ended already. A profile that was proved meanwhile stays."""
+    if counts.current != digest or counts.aside != profile:
+        return []
+    if came_up and profile in counts.unproved:
+        return [after_rollback(counts)]
+    return [counts.model_copy(update={"aside": ""})]

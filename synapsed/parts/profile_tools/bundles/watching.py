@@ -1,6 +1,7 @@
-"""Notifies a person if an agent does not come up with the bundle that counts: does the I/O around `suspicion`.
+"""Watches whether agents come up with the bundle that counts: does the I/O around `suspicion`.
 
-It changes neither the bundle that counts nor any agent: only the person goes back.
+After two failed launches it rolls the bundle back if the agent comes up with the profile before (`trial`), and notifies
+a person in any case.
 """
 
 import asyncio
@@ -15,12 +16,14 @@ from synapsed.kernel import Kernel, Running
 from synapsed.model.events import ActivityChanged, AgentAlert, AttentionChanged, Event, StateChanged
 from synapsed.parts.profile_tools.bundles import suspicion
 from synapsed.parts.profile_tools.bundles.shelf import SHIPPED, Counts, Shelf
+from synapsed.parts.profile_tools.bundles.trial import Trials
 from synapsed.store.follower import Changes, Follower
 
 NOT_UP = "BUNDLE_NOT_UP"
-"""Code of the alert."""
+ROLLED_BACK = "BUNDLE_ROLLED_BACK"
+"""Codes of the alerts."""
 DOUBTS = 2
-"""Number of failed launches of one profile after which the person is notified."""
+"""Number of failed launches of one profile after which something is done."""
 
 
 class BundleWatch(Follower):
@@ -35,15 +38,22 @@ class BundleWatch(Follower):
         self._shelf = Shelf(kernel.paths.state)
         self._counts = Counts()
         self._suspicion = suspicion.Suspicion()
+        self._trials = Trials(kernel, self._shelf, self._become)
         self._work = TaskSet()
         self._doubts: dict[str, int] = {}
         """Failed launches with the bundle that counts, by profile."""
+        self._tried: set[str] = set()
+        """Profiles of it without which an agent was tried."""
         self._alerts: dict[str, str] = {}
         """Alerts by profile: each lasts until an agent comes up with it, or a person makes other profiles count."""
 
     async def look(self) -> None:
         """Reads which bundle counts."""
         self._become(await asyncio.to_thread(self._shelf.counts))
+
+    def go_on(self) -> None:
+        """Ends a trial that another daemon had begun."""
+        self._work.spawn(self._trials.end(self._counts), name="bundles: end of a trial")
 
     def look_soon(self) -> None:
         self._work.spawn(self.look(), name="bundles: what counts")
@@ -57,13 +67,15 @@ class BundleWatch(Follower):
             self._suspicion.launched.clear()
             self._suspicion.reported.clear()
             self._doubts.clear()
+            self._tried.clear()
             self._settle(*self._alerts)
         self._counts = counts
-        self._suspicion.unproved = frozenset(counts.unproved)
+        self._suspicion.unproved = frozenset(counts.unproved) - {counts.aside}
 
     # --- what happens ---
 
     async def handle(self, event: Event) -> Changes | None:
+        self._trials.happened(event.agent_id)
         if not self._suspicion.unproved:
             return None
         try:
@@ -74,8 +86,11 @@ class BundleWatch(Follower):
         now = self._kernel.clock.monotonic()
         match event.data:
             case StateChanged(state=state, reason=reason):
-                if self._suspicion.state(event.agent_id, profile, state, now):
-                    self._doubt(event.agent_id, profile, reason or f"it is {state}")
+                doubted = profile in self._suspicion.unproved and profile in self._doubts
+                if self._suspicion.state(event.agent_id, profile, state, now) or (
+                    doubted and state == suspicion.GIVEN_UP
+                ):
+                    self._doubt(event.agent_id, profile, reason or f"it is {state}", state)
                 elif self._suspicion.launched.get(event.agent_id) == now:
                     silent = partial(self._silent, event.agent_id, profile, now)
                     self._kernel.timers.call_later(suspicion.UP_S, silent)
@@ -102,27 +117,45 @@ class BundleWatch(Follower):
 
     # --- what is told ---
 
-    def _doubt(self, agent: str, profile: str, why: str) -> None:
-        self._doubts[profile] = self._doubts.get(profile, 0) + 1
-        if self._counts.current != SHIPPED and self._doubts[profile] == DOUBTS:
-            self._work.spawn(self._tell(self._counts.current, agent, profile, why), name="bundles: tell")
+    def _doubt(self, agent: str, profile: str, why: str, gone: str = "") -> None:
+        """Notes a failed launch; `gone`: the state of the agent, if its program has ended. One that lives, and may only
+        be slow, is not ended to try another profile."""
+        self._doubts[profile] = self._doubts.get(profile, 0) + (DOUBTS if gone == suspicion.GIVEN_UP else 1)
+        if self._counts.current == SHIPPED or self._doubts[profile] < DOUBTS:
+            return
+        if gone and profile not in self._tried:
+            self._tried.add(profile)
+            self._work.spawn(self._try_without(self._counts.current, agent, profile, why), name="bundles: trial")
+        else:
+            self._work.spawn(self._not_up(self._counts.current, agent, profile, why), name="bundles: tell")
 
-    async def _tell(self, digest: str, agent: str, profile: str, why: str) -> None:
+    async def _try_without(self, digest: str, agent: str, profile: str, why: str) -> None:
+        if not await self._trials.rolled_back(digest, agent, profile):
+            await self._not_up(digest, agent, profile, why)
+            return
+        message = (
+            f"the bundle of profiles {digest[:12]} was rolled back: with its profile {profile} this agent did not come "
+            f"up ({why}), and with the one before it did. 'synapsectl profiles list' says which profiles count"
+        )
+        details = {"state": "happened", "bundle": digest, "profile": profile}
+        await self._tell(agent, profile, AgentAlert(code=ROLLED_BACK, message=message, details=details))
+
+    async def _not_up(self, digest: str, agent: str, profile: str, why: str) -> None:
+        if self._counts.current != digest or profile not in self._counts.unproved or profile in self._alerts:
+            return
         message = (
             f"this agent does not come up with its profile {profile} of the bundle of profiles {digest[:12]} ({why}); "
             "it may have other reasons. 'synapsectl profiles update --rollback' goes back"
         )
         details = {"state": "happened", "bundle": digest, "profile": profile}
-        item = f"{agent}:bundle-{digest[:12]}"
-        told = AttentionChanged(id=item, state="opened", kind="alert", question=message, code=NOT_UP)
-        self._kernel.alert(message)
-        self._alerts[profile] = message
-        await self._kernel.store.commit(
-            events=[
-                NewEvent(agent, AgentAlert(code=NOT_UP, message=message, details=details)),
-                NewEvent(agent, told),
-            ]
-        )
+        await self._tell(agent, profile, AgentAlert(code=NOT_UP, message=message, details=details))
+
+    async def _tell(self, agent: str, profile: str, alert: AgentAlert) -> None:
+        item = f"{agent}:bundle-{alert.details['bundle'][:12]}"
+        told = AttentionChanged(id=item, state="opened", kind="alert", question=alert.message, code=alert.code)
+        self._kernel.alert(alert.message)
+        self._alerts[profile] = alert.message
+        await self._kernel.store.commit(events=[NewEvent(agent, alert), NewEvent(agent, told)])
 
 
 class BundleWatching(Running):
@@ -131,6 +164,7 @@ class BundleWatching(Running):
 
     def started(self) -> None:
         self._watch.start()
+        self._watch.go_on()
 
     def reconfigured(self) -> None:
         self._watch.look_soon()
