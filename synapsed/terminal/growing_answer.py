@@ -176,7 +176,7 @@ class ScreenText:
             if below is not None or begin is None or not _is_another(self._lines, block):
                 self._take(block, first=begin is not None)
         stream = self._stream
-        wrapping = Wrapping(cols - stream.indent, stream.slack, stream.breaks, stream.flat)
+        wrapping = Wrapping(cols - stream.indent, stream.slack, stream.breaks, stream.flat, stream.listed)
         text = certain(self._lines, wrapping)
         return text if text.startswith(said) else said + certain(self._below(said), wrapping, first=False)
 

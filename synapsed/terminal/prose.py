@@ -1,14 +1,14 @@
 """Reconstructs the text of a program from its drawing on the terminal, wrapped rows joined, as far as it is certain.
 
 A program draws Markdown: marks vanish into bold and colour, a fence loses its language, a paragraph is wrapped to the
-screen. Plain prose can be reconstructed, and so can words in bold; the text ends at the first element with more than
-one possible source (a list, a table, code, a heading, a break that may be a wrap or a line's end). So the text during a
-turn is the beginning of the answer.
+screen. Plain prose can be reconstructed, and so can words in bold, and lists of a program that draws their marks as
+they are written; the text ends at the first element with more than one possible source (another list, a table, code, a
+heading, a break that may be a wrap or a line's end). So the text during a turn is the beginning of the answer.
 """
 
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 
@@ -22,15 +22,18 @@ type Line = tuple[str, str]
 @dataclass(frozen=True, slots=True)
 class Wrapping:
     """Wrapping of a program: at `width` columns, or up to `slack` fewer; `breaks`: a shorter row ends a line; `flat`:
-    code that is only indented is drawn as prose is."""
+    code that is only indented is drawn as prose is; `listed`: columns by which items of lists stand to the right of
+    where they were written (None: they are drawn in another way)."""
 
     width: int
     slack: int = 4
     breaks: bool = True
     flat: bool = False
+    listed: int | None = None
 
 
-_STRUCTURE = regex(
+_ITEM = re.compile(r"( *)(?:[-*+]|\d{1,9}\.) (?=\S)")
+_STRUCTURE = re.compile(
     r"\s|[-*+•◦‣▪·–—●○■□]\s|\d{1,9}[.)](?:\s|\Z)|[#>|~`=]|[\u2500-\u259f]|\[[ xX]\]|(?:[-*_+]\s*){1,}\Z|!?\[|<"
 )
 """Start of a line that may be more than prose: indented, an item, a heading, a quotation, a rule, a frame, a link."""
@@ -44,28 +47,50 @@ _LONG_WORD = 30
 def certain(lines: Sequence[Line], wrapping: Wrapping, *, first: bool = True) -> str:
     """Returns the text of `lines`, up to the last whole word whose source is certain. The last line may be growing.
     `first`: they are the first ones of the text, which is no indented code."""
-    text, before = "", ""
-    for number, line in enumerate(lines):
+    text, before, hang = "", "", 0
+    for number, (row, kinds) in enumerate(lines):
         last = number == len(lines) - 1
-        if not line[0]:
+        if not row:
             if not before:
                 break
             before = ""
             continue
-        if _STRUCTURE.match(line[0]) or _DRAWN.search(line[0]):
+        item = _item(row, wrapping)
+        margin = wrapping.listed or 0 if item else hang if _is_at(row, hang) else 0
+        if _DRAWN.search(row) or (not item and _STRUCTURE.match(row[margin:])):
             break
-        join = _between(before, line[0], wrapping, last=last) if before else ("\n\n" if text else "")
+        if not before:
+            join = None if margin and not item else "\n\n" if text else ""
+        elif item or (hang and not margin):
+            join = "\n" if hang or columns(before) <= wrapping.width - wrapping.slack else None
+        else:
+            join = _within(before, row, margin, wrapping, last=last)
         may_be_code = wrapping.flat and not before and (number > 0 or not first)
         if join is None or (may_be_code and not _goes_on(lines[number : number + 2], wrapping)):
             break
-        shown, whole = _sourced(line)
+        shown, whole = _sourced((row[margin:], kinds[margin:]))
         if last or not whole:
             shown = _up_to_last_word(shown)
         text += join + shown if shown else ""
-        before = line[0]
+        hang = item or margin
+        before = row[hang:]
         if not whole:
             break
     return text.rstrip()
+
+
+def _item(row: str, wrapping: Wrapping) -> int:
+    """Returns the column of the text of the item that begins in this row; 0 if none does, or not surely so: one column
+    of indentation may be a tab."""
+    margin = wrapping.listed
+    if margin is None or row[:margin].strip():
+        return 0
+    found = _ITEM.match(row, margin)
+    return found.end() if found is not None and found.end(1) - margin != 1 else 0
+
+
+def _is_at(row: str, column: int) -> bool:
+    return bool(column) and not row[:column].strip() and row[column : column + 1].strip() != ""
 
 
 def _between(above: str, below: str, wrapping: Wrapping, *, last: bool) -> str | None:
@@ -82,6 +107,13 @@ def _between(above: str, below: str, wrapping: Wrapping, *, last: bool) -> str |
     if max(columns(above.rpartition(" ")[2]), columns(word)) > _LONG_WORD and not dense:
         return None
     return "" if dense else " "
+
+
+def _within(above: str, row: str, margin: int, wrapping: Wrapping, *, last: bool) -> str | None:
+    """Returns `_between` of two rows of a paragraph, or of an item of a list, whose text begins at the column `margin`;
+    no line of an item but its first begins there."""
+    join = _between(above, row[margin:], replace(wrapping, width=wrapping.width - margin), last=last)
+    return None if margin and join == "\n" else join
 
 
 def _goes_on(lines: Sequence[Line], wrapping: Wrapping) -> bool:

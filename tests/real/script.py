@@ -117,6 +117,14 @@ ANSWERS["steps"] = (
     + ANSWERS["prose"].partition("\n\n")[0]
 )
 
+ANSWERS["listed"] = (
+    "Here is **what** it does:\n\n"
+    "- it reads each line as it comes, and does not wait for the end of the file, however far away that may be from "
+    "the first of its lines\n- it is **small**:\n  - one module\n  - no dependencies\n\n"
+    "Then do this:\n1. write a line\n2. read it\n10. and the tenth\n\n* another mark\n\n"
+    + ANSWERS["prose"].partition("\n\n")[0]
+)
+
 ANSWERS["explained"] = ANSWERS["prose"].partition("\n\n")[0] + "\n\n" + ANSWERS["fenced"]
 
 

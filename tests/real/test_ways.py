@@ -44,7 +44,8 @@ CLOSED_S = 1.0
 OFF_SCREEN = (Way("codex", "keys"), Way("gemini", "keys"))
 """Nothing but their screens has what they say before it is whole, and these show Markdown drawn."""
 TOLD = {
-    **dict.fromkeys(OFF_SCREEN, "up to the first code, list or table; the rest with the end"),
+    Way("codex", "keys"): "up to the first code, list or table; the rest with the end",
+    Way("gemini", "keys"): "up to the first code or table; the rest with the end",
     Way("claude", "keys"): "line by line; of a line that grows what its screen shows, often nothing",
 }
 """How much of an answer is told before that is whole, where it is not all of it."""

@@ -84,6 +84,28 @@ A cell is empty where nothing was shown yet.
 
 """
 
+FOOT = """\
+
+## Why a typed codex or gemini tells no code before the end
+
+Where an answer is told off a screen, only what has one possible source is told, so that the text told early is the
+beginning of the text told last. Both draw Markdown: a fence is not on the screen, nor are its language, and the marks
+of a heading, of a link and of code within a line. So the text ends where the first of them stands, and goes on with the
+end. (gemini draws a list with its marks as they were written: lists are told.) claude's screen is no better, but a hook
+of claude tells each line once that is whole, and what stands below such lines is then read off the screen. Of gemini
+(0.61) nothing gives the lines above:
+
+- its record of the conversation has a message once that is whole, and so has every hook but one;
+- that one (`AfterModel`) is run for each piece that its model sends. gemini waits for it each time, gives it the whole
+  request each time, and names it in the row above its composer for as long as it answers;
+- its own log of what it fetches (`GEMINI_CLI_ACTIVITY_LOG_TARGET`) has the pieces, but with each request whole and
+  unmasked in a file, and leaves out models on this machine;
+- a block of code that is being written is drawn up to the height of the window only ("... generating more ...").
+
+`gemini --acp` tells everything, as the page says: `synapsectl start acp -- gemini --acp`. codex does where its messages
+go over its own server, which they do unless a profile of yours says otherwise.
+"""
+
 
 type Shown = tuple[str, str, str]
 """A way, what was done, and its outcome."""
@@ -113,7 +135,7 @@ def table(told: Sequence[Shown]) -> str:
         f"|---{'|---' * len(columns)}|",
     ]
     page += [f"| {what} | {' | '.join(outcomes.get((way, what), '') for way in columns)} |" for what in rows]
-    return page[0] + "\n".join(page[1:]) + "\n"
+    return page[0] + "\n".join(page[1:]) + "\n" + FOOT
 
 
 def write(results: Path, document: Path = DOCUMENT) -> None:

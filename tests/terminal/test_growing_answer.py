@@ -355,6 +355,17 @@ def test_below_code_text_is_told_as_a_real_program_draws_it() -> None:
     assert told["channel"] == plan_for(message).text.removesuffix(" was.")
 
 
+def test_a_list_is_told_as_a_real_program_draws_it() -> None:
+    """Its items are wrapped, within others, numbered, with another mark, with words in bold; prose is below them."""
+    name = "streams/gemini-listed"
+    facts, _ = recorded(name)
+    (message,) = messages_of(facts)
+    (pieces,) = told(name)
+    assert len(pieces) > 10
+    assert all(piece.append for piece in pieces)
+    assert "".join(piece.text for piece in pieces) == plan_for(message).text.removesuffix(" was.")
+
+
 def test_what_a_program_says_of_its_servers_is_no_text() -> None:
     profile = ProfileLibrary.standard(Path("/nonexistent")).get("codex")
     text = ScreenText(profile.stream, profile.answer, "Say it.")

@@ -86,5 +86,63 @@ def test_prose_of_any_program_that_wraps_is_told_as_it_is(paragraphs: list[str],
     assert text.startswith(said)
 
 
+LISTED = Wrapping(WIDTH, listed=1)
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (("Some of it:", "", " - one thing", " - another"), "Some of it:\n\n- one thing\n-"),
+        (("Some of it:", " * one thing", "", "And more"), "Some of it:\n* one thing\n\nAnd"),
+        ((" 1. one", "    - within it", " 2. two", "so it is"), "1. one\n   - within it\n2. two\nso it"),
+        (
+            (" - an item that is wrapped as", "   long ones are", " + more"),
+            "- an item that is wrapped as long ones are\n+",
+        ),
+        ((" - an item", "   that ends early"), "- an item"),
+        ((" - an item", "", "   its second paragraph"), "- an item"),
+        (("Some of it:", "  - by a tab, or a blank"), "Some of it:"),
+        (("Some of it:", "- not drawn as an item is"), "Some of it:"),
+        (("A sentence which is as long as", " - more is wide, or an item"), "A sentence which is as long as"),
+        ((" - one", "   1 def code", "   2     code"), "- one"),
+        ((" - one", "", "   1 def code"), "- one"),
+        ((" -", " 1."), ""),
+    ],
+)
+def test_lists_whose_marks_are_drawn_as_they_are(texts: tuple[str, ...], said: str) -> None:
+    assert certain(rows(*texts), LISTED) == said
+
+
+LINES = st.tuples(
+    st.sampled_from(["", "", "- ", "* ", "12. ", "  - ", "   + "]), st.lists(WORDS, min_size=1, max_size=20)
+)
+
+
+def as_drawn(mark: str, words: str, width: int) -> list[str]:
+    """The rows of a line, the items of lists one column to the right, as gemini has them."""
+    hang = " " * (len(mark) + 1) if mark else ""
+    begin, *more = textwrap.wrap(words, width - len(hang)) or [""]
+    return [f" {mark}{begin}" if mark else begin, *(hang + row for row in more)]
+
+
+@given(st.lists(st.tuples(LINES, st.booleans()), min_size=1, max_size=8), st.integers(0, 4), st.integers(0, 300))
+def test_prose_and_lists_are_told_as_they_are(
+    lines: list[tuple[tuple[str, list[str]], bool]], left: int, shown: int
+) -> None:
+    text, seen = "", list[str]()
+    for (mark, words), apart in lines:
+        line = mark + " ".join(words)[: max(0, shown - len(text))]
+        if line == mark:
+            break
+        text += ("\n\n" if apart else "\n") + line if text else line
+        seen += (
+            ["", *as_drawn(mark, line[len(mark) :], WIDTH - left)]
+            if apart
+            else as_drawn(mark, line[len(mark) :], WIDTH - left)
+        )
+    said = certain(rows(*seen), LISTED)
+    assert text.startswith(said)
+
+
 def test_a_wide_character_takes_two_columns() -> None:
     assert columns("日本x\u0301") == 5

@@ -6,8 +6,8 @@ screen is read for UP_S.
 A profile with which one agent came up is proved; later faults of its agents have other causes. Only a launch can prove
 a profile: a program that runs already was launched with the profile before.
 
-Where two launches have failed (or one, after which there is none soon), and the program has ended, it is launched with
-the profile before. If it comes up within UP_S, it was the bundle, and the one before counts again. If it does not, the
+Where two launches have failed (or one, which no other follows soon), and the program has ended, it is launched with the
+profile before. If it comes up within UP_S, it was the bundle, and the one before counts again. If it does not, the
 cause is another one.
 """
 

@@ -64,8 +64,9 @@ class Trials:
                 await self._end(counts.current, counts.aside, came_up=False)
 
     async def _set_aside(self, digest: str, agent: str, profile: str) -> str | None:
-        """Sets the profile aside, and returns the effect on the agent; None if there is none: its profile is a person's
-        own, say. While the configuration has changes that no one has asked the daemon to read, there is no trial."""
+        """Sets the profile aside, and returns the effect on the agent; None if nothing changes for it: its profile is
+        a person's own, say. There is no trial while the configuration has changes that no one has asked the daemon to
+        read."""
         if await self._unasked():
             return None
         counts = await self._change(partial(suspicion.set_aside, digest=digest, profile=profile))

@@ -137,7 +137,8 @@ class BundleWatch(Follower):
             f"the bundle of profiles {digest[:12]} was rolled back: with its profile {profile} this agent did not come "
             f"up ({why}), and with the one before it did. 'synapsectl profiles list' says which profiles count"
         )
-        await self._tell(ROLLED_BACK, message, digest, agent, profile)
+        details = {"state": "happened", "bundle": digest, "profile": profile}
+        await self._tell(agent, profile, AgentAlert(code=ROLLED_BACK, message=message, details=details))
 
     async def _not_up(self, digest: str, agent: str, profile: str, why: str) -> None:
         if self._counts.current != digest or profile not in self._counts.unproved or profile in self._alerts:
@@ -150,16 +151,14 @@ class BundleWatch(Follower):
 
     async def _tell(self, code: str, message: str, digest: str, agent: str, profile: str) -> None:
         details = {"state": "happened", "bundle": digest, "profile": profile}
-        item = f"{agent}:bundle-{digest[:12]}"
-        told = AttentionChanged(id=item, state="opened", kind="alert", question=message, code=code)
-        self._kernel.alert(message)
-        self._alerts[profile] = message
-        await self._kernel.store.commit(
-            events=[
-                NewEvent(agent, AgentAlert(code=code, message=message, details=details)),
-                NewEvent(agent, told),
-            ]
-        )
+        await self._tell(agent, profile, AgentAlert(code=NOT_UP, message=message, details=details))
+
+    async def _tell(self, agent: str, profile: str, alert: AgentAlert) -> None:
+        item = f"{agent}:bundle-{alert.details['bundle'][:12]}"
+        told = AttentionChanged(id=item, state="opened", kind="alert", question=alert.message, code=alert.code)
+        self._kernel.alert(alert.message)
+        self._alerts[profile] = alert.message
+        await self._kernel.store.commit(events=[NewEvent(agent, alert), NewEvent(agent, told)])
 
 
 class BundleWatching(Running):
