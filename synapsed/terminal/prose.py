@@ -32,8 +32,8 @@ class Wrapping:
     listed: int | None = None
 
 
-_ITEM = re.compile(r"( *)(?:[-*+]|\d{1,9}\.) (?=\S)")
-_STRUCTURE = re.compile(
+_ITEM = regex(r"( *)(?:[-*+]|\d{1,9}\.) (?=\S)")
+_STRUCTURE = regex(
     r"\s|[-*+•◦‣▪·–—●○■□]\s|\d{1,9}[.)](?:\s|\Z)|[#>|~`=]|[\u2500-\u259f]|\[[ xX]\]|(?:[-*_+]\s*){1,}\Z|!?\[|<"
 )
 """Start of a line that may be more than prose: indented, an item, a heading, a quotation, a rule, a frame, a link."""

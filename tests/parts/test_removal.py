@@ -90,7 +90,7 @@ WORDS = {
     "person_settings": "person_settings",
     "usage_limits": "usage_limit",
     "pictures": "pictures",
-    "profile_tools": r"profiles?\b|BUNDLE_|bundles|NOT_CONFIRMED|report\b|NOT_LOOKED_AT|FILE_EXISTS",
+    "profile_tools": r"profiles?\b|BUNDLE_\w+|bundles|NOT_CONFIRMED|report\b|NOT_LOOKED_AT|FILE_EXISTS",
     "mentions": "mentions",
     "registry": "registry",
     "hooks": "hooks",

@@ -147,9 +147,6 @@ class BundleWatch(Follower):
             f"this agent does not come up with its profile {profile} of the bundle of profiles {digest[:12]} ({why}); "
             "it may have other reasons. 'synapsectl profiles update --rollback' goes back"
         )
-        await self._tell(NOT_UP, message, digest, agent, profile)
-
-    async def _tell(self, code: str, message: str, digest: str, agent: str, profile: str) -> None:
         details = {"state": "happened", "bundle": digest, "profile": profile}
         await self._tell(agent, profile, AgentAlert(code=NOT_UP, message=message, details=details))
 
