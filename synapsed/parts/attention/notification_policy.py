@@ -60,8 +60,8 @@ def verdict(item: AttentionItem, rule: SinkRule, now: Now) -> Verdict:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
     """Message for a sink. `data` is for programs. `answers`: the keys for yes and no to the prompt `prompt_id`, of
-    `task` if it has one, provided that the notice shows the whole question. `elsewhere`: it is about an agent elsewhere,
-    whose name an agent here may have, too."""
+    `task` if it has one, provided that the notice shows the whole question. `elsewhere`: it is about an agent
+    elsewhere, whose name an agent here may have, too."""
 
     id: str
     kind: AttentionKind
