@@ -44,7 +44,7 @@ def main() -> int:
     for name in wanted:
         load = os.getloadavg()[0]
         print(f"\n--- {name}; {time.strftime('%H:%M')}, load average {load:.1f}", flush=True)
-        if name == "a2a" and find_spec("uvicorn") is None:
+        if name == "a2a" and not all(map(find_spec, ("uvicorn", "uvloop", "httptools"))):
             print("      not measured: needs the extra `bench`")
             continue
         importlib.import_module(f"bench.{name}").main()

@@ -143,7 +143,9 @@ class GuardedConnection(CountedConnection):
         self._unix = unix
         self._counted = counted
         self._transport: asyncio.Transport | None = None
+        self._deadline: float | None = None
         self._timer: asyncio.TimerHandle | None = None
+        """Timer of this deadline, or of an earlier one that has been put off: a request then sets no timer."""
         self._unsent = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -181,6 +183,8 @@ class GuardedConnection(CountedConnection):
         if self._counted is None:
             return
         self._wait(None)
+        if self._timer is not None:
+            self._timer.cancel()
         self._door.leave(self._counted)
         self._inner.connection_lost(exc)
 
@@ -200,14 +204,26 @@ class GuardedConnection(CountedConnection):
             self._wait(self._door.limits.idle)
 
     def _wait(self, seconds: float | None) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        """Sets the deadline, from now on; None for no deadline."""
+        if seconds is None:
+            self._deadline = None
+            return
         loop = asyncio.get_running_loop()
-        self._timer = None if seconds is None else loop.call_later(seconds, self._give_up)
+        self._deadline = loop.time() + seconds
+        if self._timer is None or self._timer.when() > self._deadline:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = loop.call_at(self._deadline, self._give_up)
 
     def _give_up(self) -> None:
         """Closes the connection because nothing came in time. An answer that is still being read is waited for."""
         assert self._transport is not None
+        timer, self._timer = self._timer, None
+        if timer is None or self._deadline is None:
+            return
+        if timer.when() < self._deadline:
+            self._timer = asyncio.get_running_loop().call_at(self._deadline, self._give_up)
+            return
         unsent = self._transport.get_write_buffer_size()
         if unsent and unsent != self._unsent:
             self._unsent = unsent

@@ -33,7 +33,7 @@ AGENTS_MAX = 200
     ],
 )
 def test_it_measures(command: tuple[str, ...]) -> None:
-    if command[-1] == "a2a" and find_spec("uvicorn") is None:
+    if command[-1] == "a2a" and not all(map(find_spec, ("uvicorn", "uvloop", "httptools"))):
         pytest.skip("the reference server needs the extra `bench`")
     if command[-1] == "page" and chromium() is None:
         pytest.skip("*** FIRST LOADS OF THE PAGE NOT MEASURED: no chromium (apt-get install chromium) ***")

@@ -18,7 +18,7 @@ from pathlib import Path
 from tests.support.npm import MissingProgramsError, NpmCache, cache_root
 from tests.support.pypi import PypiCache
 
-__all__ = ["CACHE", "FRAMEWORKS", "JS_FRAMEWORKS", "PYPI_CACHE"]
+__all__ = ["CACHE", "FRAMEWORKS", "JS_FRAMEWORKS", "PYPI_CACHE", "REFERENCE"]
 
 _HERE = Path(__file__).parent
 _FOLDER = Path(os.environ.get("SYNAPSED_CLIENT_CACHE") or cache_root() / "a2a-clients")
@@ -31,6 +31,14 @@ PYPI_CACHE = PypiCache(
     what="A2A clients from PyPI",
     command=_COMMAND,
 )
+
+REFERENCE = NpmCache(
+    locked=_HERE.parents[1] / "bench" / "javascript",
+    folder=_FOLDER.with_name(f"{_FOLDER.name}-bench"),
+    what="the JavaScript reference server",
+    command=_COMMAND,
+)
+"""The server beside which `bench a2a` measures the daemon."""
 
 _FRAMEWORKS_COMMAND = "python -m tests.clients.programs frameworks"
 
@@ -53,7 +61,7 @@ JS_FRAMEWORKS = NpmCache(
 )
 
 _SETS: dict[str, list[Callable[[], Path]]] = {
-    "install": [CACHE.install, PYPI_CACHE.install, FRAMEWORKS["sdk03"].install],
+    "install": [CACHE.install, PYPI_CACHE.install, FRAMEWORKS["sdk03"].install, REFERENCE.install],
     "frameworks": [JS_FRAMEWORKS.install, *(cache.install for cache in FRAMEWORKS.values())],
 }
 

@@ -56,6 +56,7 @@ FILES: Mapping[str, tuple[str, ...]] = {
     "packaging/*": ("tests.docs", "tests.parts.telemetry"),
     "synapsed/process/*": ("synapsed.process.inherited",),
     "synapsed/parts/web/static/*": ("synapsed.parts.web.page_files", "tests.web"),
+    "bench/javascript/*": ("bench.a2a", "tests.clients.programs"),
     "tests/recordings/*": ("tests.golden", "tests.pty", "tests.terminal", "tests.channels", "tests.profiles"),
     "tests/*/*": ("tests.{}",),  # a file beside tests is read by the tests of its folder
     "examples/*": ("tests.examples", "tests.support.daemon"),

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.daemon import Daemon, eventually
 
-__all__ = ["NETWORK", "Housed", "inside", "needs_namespaces", "two_houses"]
+__all__ = ["NETWORK", "Housed", "has_address", "inside", "namespaces", "needs_namespaces", "two_houses"]
 
 NEEDED = ("ip", "nsenter", "unshare")
 needs_namespaces = pytest.mark.skipif(
@@ -44,22 +44,34 @@ class Housed(Daemon):
 @contextmanager
 def two_houses() -> Iterator[tuple[int, int]]:
     """Two processes, each the only one of its namespace, which are at `.1` and `.2` of one network."""
-    sleepers = [subprocess.Popen(["unshare", "--net", "sleep", "600"]) for _ in range(2)]
+    with namespaces(seconds=600) as (here, there):
+        inside(here, "ip", "link", "add", "wire0", "type", "veth", "peer", "name", "wire1", "netns", str(there))
+        for pid, device, address in ((here, "wire0", 1), (there, "wire1", 2)):
+            has_address(pid, device, address)
+        yield here, there
+
+
+@contextmanager
+def namespaces(*, seconds: int) -> Iterator[tuple[int, int]]:
+    """Two processes, each the only one of its namespace, with nothing between them. They end after `seconds`."""
+    sleepers = [subprocess.Popen(["unshare", "--net", "sleep", str(seconds)]) for _ in range(2)]
     here, there = (sleeper.pid for sleeper in sleepers)
     own = Path("/proc/self/ns/net").readlink()
     try:
         for pid in (here, there):
             eventually(lambda pid=pid: Path(f"/proc/{pid}/ns/net").readlink() != own, "it is in its namespace")
-        inside(here, "ip", "link", "add", "wire0", "type", "veth", "peer", "name", "wire1", "netns", str(there))
-        for pid, device, address in ((here, "wire0", 1), (there, "wire1", 2)):
-            inside(pid, "ip", "address", "add", f"{NETWORK}.{address}/24", "dev", device)
-            inside(pid, "ip", "link", "set", device, "up")
             inside(pid, "ip", "link", "set", "lo", "up")
         yield here, there
     finally:
         for sleeper in sleepers:
             sleeper.kill()
             sleeper.wait()
+
+
+def has_address(pid: int, device: str, address: int) -> None:
+    """Gives the device in the namespace of `pid` its address in the network."""
+    inside(pid, "ip", "address", "add", f"{NETWORK}.{address}/24", "dev", device)
+    inside(pid, "ip", "link", "set", device, "up")
 
 
 def inside(pid: int, *command: str) -> None:

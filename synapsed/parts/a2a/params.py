@@ -2,8 +2,8 @@
 demands (5.7), but also treats an unknown enum value as not set, and a value that is no object as an empty object."""
 
 import math
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Callable, Iterable
+from functools import cache, partial
 from itertools import islice
 from typing import Any, Final, cast
 
@@ -26,6 +26,9 @@ _INTEGERS: Final = frozenset({FieldDescriptor.TYPE_INT32, FieldDescriptor.TYPE_I
 _FILTERS: Final = frozenset({"lf.a2a.v1.ListTasksRequest.status"})
 """Enums of filters: the value zero of such an enum filters nothing."""
 _TIME: Final = "google.protobuf.Timestamp"
+_WELL_KNOWN: Final = "google.protobuf."
+_PLAIN: Final = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BOOL)
+"""Types whose checked values are set as they are."""
 MAX_TOLD: Final = 10
 """Most faults of one request that are listed."""
 
@@ -36,10 +39,60 @@ def parse[T: ProtoMessage](params: dict[str, Any], kind: type[T]) -> T:
     _refuse(_violations(params, _described(kind), ""))
     message = kind()
     try:
-        json_format.ParseDict(params, message, ignore_unknown_fields=True)
+        _fill(message, params)
     except (json_format.ParseError, TypeError, ValueError, OverflowError, AttributeError, RecursionError) as error:
         raise unreadable(params) from error
     return message
+
+
+def _fill(message: ProtoMessage, value: dict[str, Any]) -> None:
+    """Sets the fields of the message to what `value` has for them, as protobuf's own parser does, which takes four
+    times as long. `value` has been checked. Raises the errors of that parser, and ValueError."""
+    for names, take in _setters(_described(type(message))):
+        for name in names:
+            if name in value:
+                take(message, value[name])
+
+
+@cache
+def _setters(kind: Descriptor) -> list[tuple[tuple[str, ...], Callable[[ProtoMessage, Any], None]]]:
+    """Returns the names of each field, and a function that sets it."""
+    return [(names, _setter(field, repeated=repeated)) for field, names, repeated in _fields(kind)]
+
+
+def _setter(field: FieldDescriptor, *, repeated: bool) -> Callable[[ProtoMessage, Any], None]:
+    inner, enum = field.message_type, field.enum_type
+    if inner is not None and not inner.full_name.startswith(_WELL_KNOWN) and not inner.GetOptions().map_entry:
+        return partial(_set_messages if repeated else _set_message, field.name)
+    if repeated or inner is not None or not (enum is not None or field.type in _PLAIN):
+        return partial(_set_by_protobuf, field.json_name)
+    return partial(_set_plain, field.name) if enum is None else partial(_set_choice, field.name, enum)
+
+
+def _set_by_protobuf(name: str, message: ProtoMessage, value: Any) -> None:
+    json_format.ParseDict({name: value}, message, ignore_unknown_fields=True)
+
+
+def _set_message(name: str, message: ProtoMessage, value: Any) -> None:
+    if value is not None:
+        part = getattr(message, name)
+        part.SetInParent()
+        _fill(part, value)
+
+
+def _set_messages(name: str, message: ProtoMessage, value: Any) -> None:
+    for each in value or ():
+        _fill(getattr(message, name).add(), each)
+
+
+def _set_choice(name: str, enum: EnumDescriptor, message: ProtoMessage, value: Any) -> None:
+    if value is not None:
+        setattr(message, name, enum.values_by_name[value].number if isinstance(value, str) else value)
+
+
+def _set_plain(name: str, message: ProtoMessage, value: Any) -> None:
+    if value is not None:
+        setattr(message, name, value)
 
 
 def unreadable(params: Any) -> A2aError:

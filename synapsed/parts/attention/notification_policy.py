@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 from synapsed.clock import iso
 from synapsed.model.event_pattern import fits
 from synapsed.model.events import AttentionItem, AttentionKind
+from synapsed.model.external import is_aliased
 from synapsed.model.masking import visible
 from synapsed.parts.attention.notify import Content, SinkRule, is_quiet
 from synapsed.shared.choices import choice
@@ -61,7 +62,8 @@ def verdict(item: AttentionItem, rule: SinkRule, now: Now) -> Verdict:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
     """Message for a sink. `data` is for programs. `answers`: the keys for yes and no to the prompt `prompt_id`, of
-    `task` if it has one, provided that the notice shows the whole question."""
+    `task` if it has one, provided that the notice shows the whole question. `elsewhere`: it is about an agent
+    elsewhere, whose name an agent here may have, too."""
 
     id: str
     kind: AttentionKind
@@ -71,6 +73,7 @@ class Notice:
     answers: tuple[str, str] | None = None
     prompt_id: str | None = None
     task: str | None = None
+    elsewhere: bool = False
 
 
 def notice(item: AttentionItem, content: Content) -> Notice:
@@ -107,6 +110,7 @@ def notice(item: AttentionItem, content: Content) -> Notice:
         answers=answers,
         prompt_id=item.prompt_id,
         task=item.task,
+        elsewhere=is_aliased(item.agent_id),
     )
 
 

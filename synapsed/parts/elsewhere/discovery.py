@@ -22,6 +22,7 @@ from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import ParseError
 
 from synapsed.a2a_types.snapshots import TEXT_SHOWN
+from synapsed.documents.reading import read
 from synapsed.errors import CardChanged, CardInvalid, InvalidRequest, RemoteRefused
 from synapsed.outgoing import OutgoingConfig
 from synapsed.parts.elsewhere.credentials import NONE, Credentials
@@ -94,14 +95,14 @@ async def look_up(url: str, terms: Terms, outgoing: OutgoingConfig, *, version: 
 
 async def _look(http: httpx.AsyncClient, base: str, terms: Terms, version: str) -> Found:
     card_url, raw, status = await _find_card(http, base)
-    card = _parsed(raw)
+    card = await _parsed(raw)
     versioned = any(card.get(member) for member in _A2A)
     if not versioned and not terms.key:
         for place in _places(base, card_url, card, terms):
             if await answers(http, place):
                 return _of_seeds(place, card_url, card)
     if raw:
-        found = await asyncio.to_thread(_read, raw, card_url, terms)
+        found = await asyncio.to_thread(_read, card, raw, card_url, terms)
         return found if versioned else replace(found, protocol_version=version or await spoken_version(http, found))
     alone = "" if terms.key else ", and no agent that speaks as synapse-a2a does"
     raise CardInvalid(f"{card_url}: there is no agent card (HTTP {status}){alone}", url=card_url)
@@ -119,9 +120,9 @@ async def look_again(agent: ExternalAgent, credentials: Credentials, outgoing: O
                 card_url, raw, _ = await _find_card(http, agent.card_url)
     except InvalidRequest as error:
         raise CardInvalid(error.message, url=agent.card_url) from error
-    card = _parsed(raw)
+    card = await _parsed(raw)
     if any(card.get(member) for member in _A2A):
-        return await asyncio.to_thread(_read, raw, card_url, terms)
+        return await asyncio.to_thread(_read, card, raw, card_url, terms)
     return _of_seeds(agent.endpoint, card_url, card)
 
 
@@ -171,7 +172,16 @@ async def _fetch(http: httpx.AsyncClient, url: str) -> tuple[int, bytes]:
     return status, b""
 
 
-def _parsed(raw: bytes) -> dict[str, Any]:
+async def _parsed(raw: bytes) -> dict[str, Any]:
+    """Returns the object of a card, empty if it is none. A large one is read while others use the event loop."""
+    try:
+        value = await read(raw)
+    except ValueError:
+        value = await asyncio.to_thread(_mended, raw)
+    return value if isinstance(value, dict) else {}
+
+
+def _mended(raw: bytes) -> dict[str, Any]:
     try:
         return read_object(raw)
     except NotJson:
@@ -217,32 +227,32 @@ def _of_seeds(place: str, card_url: str, card: dict[str, Any]) -> Found:
 # --- agents that speak A2A -------------------------------------------------------------------------------------------
 
 
-def _read(raw: bytes, card_url: str, terms: Terms) -> Found:
-    """Reads a card, which takes the SDK most of a second for the largest: runs in a thread. Raises CardInvalid,
-    InvalidRequest."""
+def _read(card: dict[str, Any], raw: bytes, card_url: str, terms: Terms) -> Found:
+    """Returns the facts of a card, whose text is `raw`. The SDK takes most of a second for the largest: runs in a
+    thread. Raises CardInvalid, InvalidRequest."""
     try:
-        told, signed_by = read_object(raw), ""
+        told, signed_by = card or read_object(raw), ""
         if terms.key:
             told, signed_by = _signed(told, card_url, terms.key)
-        card = parse_agent_card(told)
+        parsed = parse_agent_card(told)
     except (ValueError, ParseError, RecursionError, AttributeError) as error:
         raise CardInvalid(f"{card_url}: is no agent card: {str(error)[:TEXT_SHOWN]}", url=card_url) from error
-    chosen = _choose(card, card_url)
+    chosen = _choose(parsed, card_url)
     _check_place(card_url, chosen.url, terms)
     return Found(
-        name=card.name[:200],
-        description=card.description[:1000],
+        name=parsed.name[:200],
+        description=parsed.description[:1000],
         card_url=card_url,
         endpoint=chosen.url,
         binding=chosen.protocol_binding,
         protocol_version=chosen.protocol_version,
         tenant=chosen.tenant,
-        streaming=card.capabilities.streaming,
-        skills=skills_of(card),
-        output_modes=output_modes(card),
-        needs=needs_of(card, terms.credentials, key=terms.key),
+        streaming=parsed.capabilities.streaming,
+        skills=skills_of(parsed),
+        output_modes=output_modes(parsed),
+        needs=needs_of(parsed, terms.credentials, key=terms.key),
         signed_by=signed_by[:200],
-        extended=card.capabilities.extended_agent_card,
+        extended=parsed.capabilities.extended_agent_card,
     )
 
 

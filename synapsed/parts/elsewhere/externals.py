@@ -88,7 +88,7 @@ class Externals:
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._changing = asyncio.Lock()
         self._left: set[str] = set()
-        """Tasks that were under way when the previous daemon ended."""
+        """Tasks that were under way when the previous daemon ended, until they are continued."""
         self._idempotency = Idempotency(store)
         self._hosts = hosts
         if hosts is not None:
@@ -110,6 +110,9 @@ class Externals:
                 await self._carry(task)
             else:
                 await self._end(transitions.canceled(task, reason="removed", now=self._clock.wall()))
+        for task_id in self._left - self._under_way.keys():  # they ended while agents were adopted
+            self._couriers.pop(task_id, None)
+        self._left.clear()
 
     async def close(self) -> None:
         """Stops all couriers without an end of their tasks: the next daemon continues them."""
@@ -242,7 +245,7 @@ class Externals:
             return host
 
     async def _call_back(self, task_ids: list[str]) -> None:
-        await cancel_all([self._under_way[task_id] for task_id in task_ids])
+        await cancel_all([self._under_way[task_id] for task_id in task_ids if task_id in self._under_way])
         for task_id in task_ids:
             task = await self._store.task(task_id)
             if task is not None and not task.terminal:
@@ -386,10 +389,12 @@ class Externals:
         await self.seen(alias)
 
     async def _courier(self, task: Task) -> "Courier":
+        module = await _load("synapsed.parts.elsewhere.courier")
         if (known := self._couriers.get(task.id)) is not None:
             return known
-        module = await _load("synapsed.parts.elsewhere.courier")
         courier: Courier = module.Courier(task, self, self._store, self._clock)
+        if task.id in self._left:  # all callers have the same one, which `resume` continues
+            self._couriers[task.id] = courier
         return courier
 
     async def _carry(self, task: Task) -> None:

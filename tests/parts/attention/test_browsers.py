@@ -435,6 +435,12 @@ def test_what_is_asked_is_shown_before_it_can_be_answered() -> None:
     assert "options" not in told(notice(item(kind="question", prompt_type="text", options=[]), "full"), answers=True)
 
 
+def test_an_agent_elsewhere_is_told_as_that() -> None:
+    far = told(notice(item(agent_id="external:api"), "full"), answers=True)
+    assert (far["elsewhere"], far["task"]) == (True, "t1")
+    assert "elsewhere" not in told(notice(item(), "full"), answers=True)
+
+
 @pytest.mark.parametrize("char", ["x", "é", "日", "\U0001f9d1", '"', "\\", "\n"])
 def test_whatever_is_asked_fits(char: str) -> None:
     said = told(notice(item(question=char * QUESTION_MAX, command=char * QUESTION_MAX), "full"), answers=True)

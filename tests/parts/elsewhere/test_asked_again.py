@@ -6,7 +6,7 @@ import pytest
 
 from synapsed.a2a_types.partial_answer import Snapshot
 from synapsed.a2a_types.remote_outcome import TAKEN_UP_S, UNMARKED_S, outcome
-from synapsed.errors import PromptChanged
+from synapsed.errors import NotWaiting, PromptChanged
 from synapsed.model.events import AttentionChanged, InputAnswered
 from synapsed.model.external import KEY
 from synapsed.model.task import Message, Task, TaskState
@@ -87,6 +87,35 @@ async def test_a_daemon_that_comes_back_does_not_ask_again_what_was_answered(her
         await here.restarted()
         await here.over(task)
     assert await told(here) == ["opened", "answered"]
+
+
+async def test_two_persons_answer_while_the_agents_are_adopted(here: Here) -> None:
+    """Requests are answered before the daemon goes on with what was under way."""
+    await told(here)
+    async with asker(WORDS) as far:
+        await here.externals.discover(far.agent.url, "far", headers=None)
+        task = await asked(here, await here.send("paint"))
+        await here.restarted(resume=False)
+        given = await asyncio.gather(
+            *(here.externals.answer(task, Message.of(words)) for words in ("red", "blue")), return_exceptions=True
+        )
+        assert [type(one) for one in given if isinstance(one, Exception)] == [NotWaiting]
+        await here.externals.resume()
+        task = await here.over(task)
+    assert (task.answer, far.said) == ("done: paint, red", ["paint", "red"])
+    assert here.externals._couriers == {}
+    assert await told(here) == ["opened", "answered"]
+
+
+async def test_its_agent_is_removed_while_the_agents_are_adopted(here: Here) -> None:
+    async with asker(WORDS, WORDS) as far:
+        await here.externals.discover(far.agent.url, "far", headers=None)
+        task = await asked(here, await here.send("paint"))
+        await here.restarted(resume=False)
+        await here.externals.answer(task, Message.of("red"))
+        await here.externals.remove("far")
+        await here.externals.resume()
+    assert ((await here.task(task)).status, here.externals._couriers) == (TaskState.CANCELED, {})
 
 
 # --- decided ---------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import pytest
 from a2a.client.card_resolver import parse_agent_card
 
 from synapsed.a2a_types.partial_answer import Snapshot
+from synapsed.documents.reading import read
 from synapsed.errors import (
     CardChanged,
     CardInvalid,
@@ -336,11 +337,23 @@ async def test_a_large_card_does_not_hold_up_the_loop(here: Here, monkeypatch: p
         threads.append(threading.current_thread())
         return parse_agent_card(told)
 
+    async def read_in_pieces(raw: bytes) -> Any:
+        pieces.append(len(raw))
+        return await read(raw)
+
+    def whole(raw: bytes) -> Any:
+        raise AssertionError("it is read in one go")
+
+    pieces: list[int] = []
     monkeypatch.setattr(discovery, "parse_agent_card", parsed)
-    async with elsewhere(card_10("http://127.0.0.1:1/a2a")) as place:
+    monkeypatch.setattr(discovery, "read", read_in_pieces)
+    monkeypatch.setattr(discovery, "read_object", whole)
+    large = card_10("http://127.0.0.1:1/a2a", description="x" * 900_000)
+    async with elsewhere(large) as place:
         await here.externals.discover(place.url, "far", headers=None)
     assert threads
     assert threading.main_thread() not in threads
+    assert min(pieces) > 900_000
 
 
 async def test_another_host_is_a_persons_decision(here: Here):

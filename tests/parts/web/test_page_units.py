@@ -116,6 +116,16 @@ def test_a_button_answers_what_its_notification_showed() -> None:
     assert found["opened"] == []
 
 
+def test_an_agent_elsewhere_is_answered_by_its_task() -> None:
+    """Its name may be that of an agent here, which has another task, another page, or asks nothing."""
+    found = worked(
+        "await push({ ...told('p1'), elsewhere: true }); clock += 1000;"
+        "await press(shown[0].data, 'answer:1'); await press(shown[0].data, '');"
+    )
+    assert found["posted"] == [{"path": "/control/tasks/t/input", "input": "1", "prompt_id": "p1"}]
+    assert found["opened"] == ["/"]
+
+
 @pytest.mark.parametrize("later", [0, 1, 500, 999, -999])
 def test_another_question_under_the_finger_is_not_answered(later: int) -> None:
     """It takes the place of the one before, with the same tag, just as its button is pressed: the page is opened."""

@@ -104,6 +104,7 @@ def told(notice: Notice, *, answers: bool) -> dict[str, Any]:
         "agent": notice.data["agent"],
         "title": notice.title[:TITLE_MAX],
         "body": notice.body,
+        **({"elsewhere": True} if notice.elsewhere else {}),
     }
     if answers and notice.answers is not None and len(notice.body.encode("utf-16-le", "replace")) // 2 <= SHOWN:
         yes, no = notice.answers

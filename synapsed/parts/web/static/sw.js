@@ -144,7 +144,7 @@ worker.addEventListener("notificationclick", (/** @type {any} */ event) => {
 
 /** @param {any} told */
 async function open(told) {
-  const address = told.agent ? `${ROOT}#/agent/${encodeURIComponent(told.agent)}` : ROOT;
+  const address = told.agent && !told.elsewhere ? `${ROOT}#/agent/${encodeURIComponent(told.agent)}` : ROOT;
   for (const one of await worker.clients.matchAll({ type: "window" })) {
     if ("focus" in one) {
       await one.focus();
@@ -157,7 +157,8 @@ async function open(told) {
 
 /** The answer goes the way of every answer: with the device's cookie, the prompt's id and a key of its own. @param {any} told @param {string} key */
 async function give(told, key) {
-  const agent = `agents/${encodeURIComponent(told.agent)}`;
+  // The name of an agent elsewhere may be that of an agent here, too; its task is nobody else's.
+  const agent = told.elsewhere ? "control" : `agents/${encodeURIComponent(told.agent)}`;
   const path = ROOT + (told.task ? `${agent}/tasks/${told.task}/input` : `control/${agent}/input`);
   const headers = { "Content-Type": "application/json", "Synapsed-Page": "1", "Idempotency-Key": `push-${told.id}-${told.prompt_id}`.replace(/[^\x21-\x7e]/g, "").slice(0, 256) };
   let problem = "It could not be sent: open the page.";
