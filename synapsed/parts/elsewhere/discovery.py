@@ -173,7 +173,8 @@ async def _fetch(http: httpx.AsyncClient, url: str) -> tuple[int, bytes]:
 
 
 async def _parsed(raw: bytes) -> dict[str, Any]:
-    """Returns the object of a card, empty if it is none. A large one is read while others use the event loop."""
+    """Returns the object of a card, empty for a text that is no object. A large one is read while others use the event
+    loop."""
     try:
         value = await read(raw)
     except ValueError:
