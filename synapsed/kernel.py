@@ -3,10 +3,10 @@
 A part is one folder, `synapsed/parts/NAME/`, and a feature; the kernel knows none by name. Its `face` module has the
 object FACE, which is always loaded, and has only data; the code of the part is loaded when it is opened. Beside the
 libraries (`a2a_types`, `documents`, `model.base`, `outgoing`, `own_python`, `shared`), kernel modules that parts
-use: `aio`, `api` (what the room exports), `api.operation`, `channels` (what the room exports), `clock`, `config.config` (for
-sections), `errors`, `interfaces`, `model` (all of it), `profiles.library` (what it exports of the room),
-`profiles.setting_spec`, `store.database`, `store.follower`, `store.idempotency`, `store.lookup`, `tasks` (what the room
-exports), `tasks.transitions`, `terminal.sandboxed` (for programs without rights).
+use: `aio`, `api` (what the room exports), `api.operation`, `channels` (what the room exports), `clock`,
+`config.config` (for sections), `errors`, `interfaces`, `model` (all of it), `profiles.library` (what it exports of
+the room), `profiles.setting_spec`, `store.database`, `store.follower`, `store.idempotency`, `store.lookup`, `tasks`
+(what the room exports), `tasks.transitions`, `terminal.sandboxed` (for programs without rights).
 """
 
 import asyncio
