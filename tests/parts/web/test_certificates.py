@@ -13,7 +13,6 @@ from synapsed.errors import ConfigError
 from synapsed.parts.web.certificates import (
     RENEW_DAYS,
     SERVER_DAYS,
-    is_for,
     make_authority,
     make_server,
     read,
@@ -21,6 +20,7 @@ from synapsed.parts.web.certificates import (
 )
 from synapsed.parts.web.pairs import NAMES_MAX, Pair, load_given, load_own
 from synapsed.parts.web.reach import addresses, names_here
+from synapsed.parts.web.visitors import is_for
 
 NOW = datetime.now(UTC)
 NAMES = ["box.local", "192.168.1.5", "localhost"]
