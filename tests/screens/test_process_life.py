@@ -40,6 +40,7 @@ async def test_it_has_no_rights_no_environment_and_nothing_open(pool: ScreenPool
         assert told["Seccomp"].strip() == "2"
         assert "A_SECRET_OF_THE_TEST" not in Path(f"/proc/{seen.pid}/environ").read_bytes().decode()
         files = [str(path.readlink()) for path in Path(f"/proc/{seen.pid}/fd").iterdir()]
+        files = [file for file in files if "/libffi.so" not in file]  # newer ones keep their own file open
         assert sorted(file.partition(":")[0] for file in files) == [os.devnull, os.devnull, "socket"]
         limits = Path(f"/proc/{seen.pid}/limits").read_text()
         assert "Max open files            1 " in limits
