@@ -174,7 +174,7 @@ def test_parts_use_what_the_kernel_says_that_they_may(graph: grimp.ImportGraph) 
     parts |= {one for package in OUTSIDE.values() for one in graph.find_descendants(package)}
     used = {other for part in parts for other in graph.find_modules_directly_imported_by(part)}
     used = {one for one in used if one.startswith("synapsed.") and not one.startswith(("synapsed.parts.", *LIBRARIES))}
-    told = {f"synapsed.{name}" for name in re.findall(r"`([\w.]+)`", (kernel.__doc__ or "").partition("use: ")[2])}
+    told = {f"synapsed.{name}" for name in re.findall(r"`([\w.]+)`", (kernel.__doc__ or "").partition("use:")[2])}
     allowed = {one for one in used if one in told | {"synapsed.kernel"} or one.startswith("synapsed.model.")}
     assert used - allowed == set(), "a module that no part used before: say so in the docstring of synapsed/kernel.py"
     assert len(used) <= KERNEL_MAX, "take it from what `Kernel` has, or have a room export it"
