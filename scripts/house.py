@@ -28,7 +28,6 @@ ROOT = Path(__file__).resolve().parent.parent
 LIBRARIES = (
     "synapsed.a2a_types",
     "synapsed.documents",
-    "synapsed.model.base",
     "synapsed.model.event_pattern",
     "synapsed.outgoing",
     "synapsed.own_python",

@@ -2,7 +2,7 @@
 
 A part is one folder, `synapsed/parts/NAME/`, and a feature; the kernel knows none by name. Its `face` module has the
 object FACE, which is always loaded, and has only data; the code of the part is loaded when it is opened. Beside the
-libraries (`a2a_types`, `documents`, `model.base`, `outgoing`, `own_python`, `shared`), kernel modules that parts use:
+libraries (`a2a_types`, `documents`, `outgoing`, `own_python`, `shared`), kernel modules that parts use:
 `aio`, `api` (what the room exports), `api.operation`, `channels` (what the room exports), `clock`, `config.config` (for
 sections), `errors`, `interfaces`, `model` (all of it), `profiles.library` (what it exports of the room),
 `profiles.setting_spec`, `store.database`, `store.follower`, `store.idempotency`, `store.lookup`, `tasks` (what the room
@@ -27,7 +27,6 @@ from synapsed.config.config import ConfigKey
 from synapsed.config.paths import Paths
 from synapsed.errors import NotReady
 from synapsed.interfaces import Carrier, Control, Store
-from synapsed.model.base import Model
 from synapsed.model.figures import DaemonFigures
 from synapsed.model.grants import Grant, Token, TokenKind
 from synapsed.model.released_names import AutomatedKind
@@ -137,7 +136,7 @@ class Kernel:
 
 
 # One automatic function of a part, for administrators of the daemon.
-class Automated(Model):
+class Automated(BaseModel):
     """State of a function: `ok`: it works; `idle`: it does nothing, and `problem` says why; `wrong`: it cannot work."""
 
     kind: AutomatedKind

@@ -57,8 +57,8 @@ class TopApp(App[str]):
     """
     ENABLE_COMMAND_PALETTE = False
     AUTO_FOCUS = ""
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]
-    BINDINGS = [Binding("ctrl+c", "drop", show=False, priority=True)]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (WIDE, "-wide")]  # noqa: RUF012 - Textual's own form
+    BINDINGS = [Binding("ctrl+c", "drop", show=False, priority=True)]  # noqa: RUF012 - Textual's own form
 
     def __init__(self, desk: Desk, watching: Watching, *, home: str) -> None:
         super().__init__()

@@ -11,12 +11,11 @@ from datetime import datetime
 from typing import Annotated, Any, Self, get_args
 
 from aiohttp import web
-from pydantic import ConfigDict, Field, GetCoreSchemaHandler
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from synapsed.errors import InvalidRequest
 from synapsed.interfaces import EventLog
-from synapsed.model.base import Model
 
 INPUT_SHOWN = 100
 """Characters of a wrong value that are shown."""
@@ -39,7 +38,7 @@ class ReadAs:
         return core_schema.with_info_plain_validator_function(lambda text, info: self.read(info.field_name or "", text))
 
 
-class Query(Model):
+class Query(BaseModel):
     """The parameters of one route, by name, with their default values."""
 
     model_config = ConfigDict(frozen=True)

@@ -2,13 +2,12 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, field_validator
 
 from synapsed.errors import InvalidRequest
 from synapsed.interfaces import Bringing, SendRequest, StartRequest
 from synapsed.model.agent import PortChoice
 from synapsed.model.attributes import ProcessAttributes
-from synapsed.model.base import Model
 from synapsed.model.events import AgentReported, AgentTransition, EmotionUpdate, EventData, ToolExecution
 from synapsed.model.task import Artifact, DataPart, FilePart, Message, Part, TextPart, new_id
 from synapsed.terminal.keynames import KEY_MAX, KEYS_MAX
@@ -51,7 +50,7 @@ _EnvName = Annotated[str, StringConstraints(pattern=r"^[^\x00=]+$")]
 _Env = Annotated[dict[_EnvName, _NoNul], Field(json_schema_extra={"additionalProperties": False})]
 
 
-class _Body(Model):
+class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 

@@ -2,19 +2,18 @@
 
 from typing import Any, Final, Literal, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from synapsed.interfaces import ConfigChange
 from synapsed.model.agent import AgentDetail, SeedState, Testimony
-from synapsed.model.base import Model
 from synapsed.model.task import ANSWER_ID, Artifact, Prompt, Task
 
 RESPONSE_MODE: Final = "response_mode"
 """Key of a message's metadata that clients of synapse-a2a set."""
 
 
-class _Answer(Model):
+class _Answer(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 

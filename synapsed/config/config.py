@@ -13,7 +13,6 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from synapsed.model.agent import PortChoice
-from synapsed.model.base import Model
 from synapsed.outgoing import OutgoingConfig, PushPolicy
 
 
@@ -43,7 +42,7 @@ class ConfigKey:
     """File that completes the section. The section is None if it is in neither file."""
 
 
-class Section(Model):
+class Section(BaseModel):
     """Base of the configuration's models: an unknown key is refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -85,7 +84,7 @@ class AttachConfig(Section):
 class PostingConfig(Section):
     """`[a2a]`, whose name was released: settings for notices to receivers elsewhere, for every sender of them."""
 
-    push: PushPolicy = PushPolicy.model_construct()
+    push: PushPolicy = PushPolicy()
 
 
 PATTERNS_MAX = 200
@@ -121,7 +120,7 @@ class Keep(Section):
 class StoreConfig(Section):
     """`[store]`."""
 
-    keep: Keep = Keep.model_construct()
+    keep: Keep = Keep()
     backup_days: float = Field(default=7.0, ge=0, le=36_500)
     """Days that a copy of the database is kept, which is made once a day; 0: no copies are made."""
 
@@ -190,7 +189,7 @@ def _network(text: str) -> str:
     return text
 
 
-class ApiConfig(Model):
+class ApiConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     listen: Annotated[str, AfterValidator(_listen_address)] = "127.0.0.1:8090"
@@ -271,9 +270,9 @@ class AgentConfig(Section):
     autostart: bool = False
     port: PortChoice = None
     """False: the agent has no port of its own, and is reached by the main listener alone."""
-    restart: RestartPolicy = RestartPolicy.model_construct()
-    limits: Limits = Limits.model_construct()
-    park: ParkPolicy = ParkPolicy.model_construct()
+    restart: RestartPolicy = RestartPolicy()
+    limits: Limits = Limits()
+    park: ParkPolicy = ParkPolicy()
     question_timeout: Duration | None = None
     """Time for which a question of a task may stay unanswered; then the task fails (TIMEOUT). None: for ever."""
     accept_agents: bool = False
@@ -298,14 +297,14 @@ class TeamConfig(Section):
 class Config(Section):
     """`config.toml` and `agents.d/`."""
 
-    api: ApiConfig = ApiConfig.model_construct()
-    attach: AttachConfig = AttachConfig.model_construct()
-    instructions: InstructionsConfig = InstructionsConfig.model_construct()
-    environment: EnvironmentConfig = EnvironmentConfig.model_construct()
+    api: ApiConfig = ApiConfig()
+    attach: AttachConfig = AttachConfig()
+    instructions: InstructionsConfig = InstructionsConfig()
+    environment: EnvironmentConfig = EnvironmentConfig()
 
-    a2a: PostingConfig = PostingConfig.model_construct()
-    outgoing: OutgoingConfig = OutgoingConfig.model_construct()
-    store: StoreConfig = StoreConfig.model_construct()
+    a2a: PostingConfig = PostingConfig()
+    outgoing: OutgoingConfig = OutgoingConfig()
+    store: StoreConfig = StoreConfig()
     agents: dict[str, AgentConfig] = {}
     teams: dict[str, TeamConfig] = {}
 

@@ -10,13 +10,12 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping,
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from synapsed.aio import Timer
 from synapsed.interfaces.agent_link import Attachment, TypedLine
 from synapsed.model.agent import Activity, AgentView
 from synapsed.model.attention import AttentionItem, HostSaid
-from synapsed.model.base import Model
 from synapsed.model.events import EventData, NewEvent
 from synapsed.model.facts import ChannelFact
 from synapsed.model.link import LinkEvent
@@ -344,7 +343,7 @@ class AgentSource(Protocol):
         ...
 
 
-class PushPlace(Model):
+class PushPlace(BaseModel):
     """Address at which a browser is notified (RFC 8030), and the keys for messages that only it can read (RFC 8291)."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)

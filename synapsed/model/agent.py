@@ -8,10 +8,9 @@ from enum import StrEnum
 from pathlib import PurePath
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from synapsed.errors import AmbiguousAddress, InvalidRequest, UnknownAgent
-from synapsed.model.base import Model
 from synapsed.model.sender import PERSON, SYSTEM, UNKNOWN
 from synapsed.model.task import Prompt
 from synapsed.shared.regex import regex
@@ -202,7 +201,7 @@ def _hint(wanted: str, names: list[str]) -> str:
     return "no agent is known; start one with 'synapsectl start PROFILE'"
 
 
-class AgentView(Model):
+class AgentView(BaseModel):
     """One element of `list --json` (docs/synapsectl.md). `since` is RFC 3339; `pid` is the agent program's."""
 
     model_config = ConfigDict(extra="forbid")
@@ -258,7 +257,7 @@ class StartedAgent(AgentView):
     """The names of variables of the caller's environment that went along and decide which code runs."""
 
 
-class Testimony(Model):
+class Testimony(BaseModel):
     """Report of one channel about an agent (`status --explain`). `since` is RFC 3339, None if it is not known;
     `decides`: the agent's state follows this report."""
 
@@ -270,7 +269,7 @@ class Testimony(Model):
     decides: bool
 
 
-class Conversation(Model):
+class Conversation(BaseModel):
     """`id` is the program's own, None if nothing was said yet or the program reports none; `resumed`: the running
     program was started in this conversation. `note` says how it began, if it is not the agent's first."""
 
@@ -283,7 +282,7 @@ class Conversation(Model):
     note: str | None
 
 
-class ProfileAnswer(Model):
+class ProfileAnswer(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: str
@@ -302,7 +301,7 @@ class ProfileAnswer(Model):
     source: str
 
 
-class ConversationAnswer(Model):
+class ConversationAnswer(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     profile: str

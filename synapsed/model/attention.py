@@ -3,9 +3,8 @@
 from enum import StrEnum
 from typing import Final, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from synapsed.model.base import Model
 from synapsed.model.task import PromptOption
 
 type AttentionKind = Literal[
@@ -41,7 +40,7 @@ def kind_of(told: str) -> AttentionKind:
     return OF_PROMPT.get(told) or told  # type: ignore[return-value]  # it is a kind, where it is no prompt's type
 
 
-class AttentionItem(Model):
+class AttentionItem(BaseModel):
     """One thing that waits for a person."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -78,7 +77,7 @@ class HostState(StrEnum):
     """The way to it has ended; it is tried again."""
 
 
-class HostSaid(Model):
+class HostSaid(BaseModel):
     """State of the inbox of another host."""
 
     model_config = ConfigDict(extra="forbid")
@@ -91,7 +90,7 @@ class HostSaid(Model):
 
 
 # Answer after a person has put an item away.
-class PutAway(Model):
+class PutAway(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     status: Literal["seen"]

@@ -2,9 +2,7 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import ConfigDict, Field, StringConstraints, model_validator
-
-from synapsed.model.base import Model
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 CPU_MAX = 65_535
 CPUS_MAX = 4096
@@ -14,7 +12,7 @@ USUAL_UMASKS = (0o022, 0o002)
 _Limit = Annotated[int, Field(ge=0, lt=1 << 63)]
 
 
-class ResourceLimit(Model):
+class ResourceLimit(BaseModel):
     """A limit as setrlimit(2) has it; null is unlimited."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -32,7 +30,7 @@ class ResourceLimit(Model):
         return "unlimited" if self.soft is None else str(self.soft)
 
 
-class ProcessAttributes(Model):
+class ProcessAttributes(BaseModel):
     """Attributes of a process. Null, and a limit that is missing, mean "not known": the daemon's own value holds."""
 
     model_config = ConfigDict(extra="ignore")

@@ -2,13 +2,12 @@
 
 from typing import Any, Literal
 
-from pydantic import ConfigDict
+from pydantic import BaseModel, ConfigDict
 
 from synapsed.model.attributes import ProcessAttributes
-from synapsed.model.base import Model
 
 
-class LogProgress(Model):
+class LogProgress(BaseModel):
     """Progress in the log: events up to `cursor` are done. For a receiver elsewhere also its failures since the last
     success: `attempt` counts them; `failing_since` and `retry_at` are in seconds since the epoch, None while nothing
     fails."""
@@ -33,7 +32,7 @@ class FollowerState(LogProgress):
     """Secret value that it keeps for itself. By its name it is encrypted in the database."""
 
 
-class _Record(Model):
+class _Record(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
 

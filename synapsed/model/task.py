@@ -7,9 +7,8 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal, Protocol
 from uuid import uuid4
 
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from synapsed.model.base import Model
 from synapsed.model.released_names import METADATA
 
 NEW_CONVERSATION = "new_conversation"
@@ -39,7 +38,7 @@ HISTORY_KEPT = 100
 """Messages of a task that are kept besides its first: a program may ask in a loop."""
 
 
-class _Model(Model):
+class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", ser_json_inf_nan="null")
 
 
@@ -75,7 +74,7 @@ class TextPart(_Part):
     metadata: dict[str, Any] | None = None
 
 
-class FileContent(Model):
+class FileContent(BaseModel):
     """A file by value (`bytes`, base64) or by reference (`uri`)."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)

@@ -15,9 +15,8 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from synapsed.model.base import Model
 from synapsed.shared.regex import regex
 
 VARIABLES: Final = ("http_proxy", "https_proxy", "all_proxy")
@@ -86,7 +85,7 @@ def _network(place: str) -> IPv4Network | IPv6Network | None:
         return None
 
 
-class OutgoingConfig(Model):
+class OutgoingConfig(BaseModel):
     """`[outgoing]`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -134,7 +133,7 @@ def _networks(value: list[str]) -> list[str]:
     return value
 
 
-class PushPolicy(Model):
+class PushPolicy(BaseModel):
     """`[a2a.push]`: the receivers elsewhere that may be notified, and the retries. Times are seconds."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

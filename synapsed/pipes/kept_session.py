@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Annotated
 
 import structlog
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from synapsed.model.base import Model
 from synapsed.shared.files import write_whole
 
 STATE_FILE = "acp.json"
@@ -24,7 +23,7 @@ Place = Annotated[int, Field(ge=0)]
 """Offset in the program's output."""
 
 
-class _Kept(Model):
+class _Kept(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
 

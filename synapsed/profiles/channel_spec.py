@@ -3,10 +3,8 @@
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticKnownError
-
-from synapsed.model.base import Model
 
 type ErrorCode = Literal["MODEL_ERROR", "RATE_LIMITED", "AUTH_REQUIRED", "CONTEXT_FULL", "TIMEOUT"]
 """Codes for the error of a failed turn (docs/http-api.md)."""
@@ -56,8 +54,9 @@ def has(*groups: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-class _Section(Model):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class _Section(BaseModel):
+    # Without `defer_build` each model would build a validator at import, and again as a part of `Profile`'s.
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class ChannelFields(_Section):
@@ -322,7 +321,7 @@ class Channel(_Section):
     has reviewed, and know them by this hash. The other placeholders are replaced in them first."""
     events: dict[str, FactKind] = {}
     """Maps each of the program's events to its meaning."""
-    fields: ChannelFields = ChannelFields.model_construct()
+    fields: ChannelFields = ChannelFields()
     decisions: dict[str, DecisionSpec] = {}
     """The events that ask for a decision."""
     tools: list[ToolLine] = []

@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
 
-from synapsed.model.base import Model
 from synapsed.model.released_names import Right
 from synapsed.profiles.channel_spec import Channel, ShownTools
 from synapsed.profiles.releases import drift, key, within
@@ -58,8 +57,9 @@ def _ordered(ports: tuple[int, int]) -> tuple[int, int]:
 type Port = Annotated[int, Field(ge=1, le=65535)]
 
 
-class _Section(Model):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class _Section(BaseModel):
+    # Without `defer_build` each model would build a validator at import, and again as a part of `Profile`'s.
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Exit(_Section):
@@ -219,28 +219,28 @@ class Profile(_Section):  # noqa: PLW1641 - it has lists: it cannot be hashed
     """Variants in the order in which they count: the last one wins."""
     status_records: Annotated[bool | str, AfterValidator(_speaker)] = True
     """Programs whose OSC 7501 records are believed: the `app` named here, every program (true), or none (false)."""
-    ready: Ready = Ready.model_construct()
-    busy: BusySigns = BusySigns.model_construct()
-    background: Background = Background.model_construct()
-    waiting: Signs = Signs.model_construct()
+    ready: Ready = Ready()
+    busy: BusySigns = BusySigns()
+    background: Background = Background()
+    waiting: Signs = Signs()
     error: list[ErrorPattern] = []
     limit: list[LimitPattern] = []
-    account: AccountSpec = AccountSpec.model_construct()
-    composer: Composer = Composer.model_construct()
-    delivery: DeliverySpec = DeliverySpec.model_construct()
-    interrupt: Interrupt = Interrupt.model_construct()
-    exit: Exit = Exit.model_construct()
-    answer: AnswerSpec = AnswerSpec.model_construct()
-    stream: StreamSpec = StreamSpec.model_construct()
-    prompts: Prompts = Prompts.model_construct()
-    tools: ShownTools = ShownTools.model_construct()
-    resume: Resume = Resume.model_construct()
+    account: AccountSpec = AccountSpec()
+    composer: Composer = Composer()
+    delivery: DeliverySpec = DeliverySpec()
+    interrupt: Interrupt = Interrupt()
+    exit: Exit = Exit()
+    answer: AnswerSpec = AnswerSpec()
+    stream: StreamSpec = StreamSpec()
+    prompts: Prompts = Prompts()
+    tools: ShownTools = ShownTools()
+    resume: Resume = Resume()
     channels: dict[str, Channel] = {}
-    mcp: McpInjection = McpInjection.model_construct()
-    instructions: Instructions = Instructions.model_construct()
-    acp: AcpSpec = AcpSpec.model_construct()
-    settings: SettingsSpec = SettingsSpec.model_construct()
-    parsers: Parsers = Parsers.model_construct()
+    mcp: McpInjection = McpInjection()
+    instructions: Instructions = Instructions()
+    acp: AcpSpec = AcpSpec()
+    settings: SettingsSpec = SettingsSpec()
+    parsers: Parsers = Parsers()
     model: bool = False
     """A model reads the typed text. For any other program, such as a shell, each line is an order: messages from other
     agents are not typed there unless a person has allowed it for that agent (`accept_agents`)."""

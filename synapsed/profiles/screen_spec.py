@@ -8,13 +8,12 @@ the ends of a row; the signs of a state are searched in the last `rows` rows of 
 import signal
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from synapsed.model.base import Model
 from synapsed.profiles.channel_spec import ErrorCode, Pattern, TextPattern, has
 
 
-class _Section(Model):
+class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 

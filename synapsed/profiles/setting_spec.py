@@ -7,17 +7,17 @@ account that the program works with.
 
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from synapsed.model.base import Model
 from synapsed.model.released_names import RefusingRules
 from synapsed.profiles.channel_spec import ErrorCode, Pattern
 
 __all__ = ["AccountSpec", "KeysSpec", "LimitPattern", "SettingsNote", "SettingsSpec", "Yields"]
 
 
-class _Section(Model):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class _Section(BaseModel):
+    # Without `defer_build` each model would build a validator at import, and again as a part of `Profile`'s.
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Yields(_Section):

@@ -2,9 +2,8 @@
 
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from synapsed.model.base import Model
 from synapsed.profiles.channel_spec import Pattern
 from synapsed.profiles.releases import PRINTED, find, key
 
@@ -18,7 +17,7 @@ def _checked_release(version: str) -> str:
 Release = Annotated[str, AfterValidator(_checked_release)]
 
 
-class VersionCheck(Model):
+class VersionCheck(BaseModel):
     """Says how to ask the program for its version. Without this table it is never asked."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -54,7 +53,7 @@ _SAME = frozenset(
 """Keys of a profile that are the same for every version."""
 
 
-class Variant(Model):
+class Variant(BaseModel):
     """Differences in some versions of the program, from `since` on and before `below`; they override the profile."""
 
     model_config = ConfigDict(extra="allow", frozen=True)

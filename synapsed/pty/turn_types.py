@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from pydantic import ConfigDict
+from pydantic import BaseModel, ConfigDict
 
 from synapsed.model.agent import Activity
-from synapsed.model.base import Model
 from synapsed.model.link import LinkTurnNews
 from synapsed.profiles.profile import Profile
 from synapsed.terminal.verdict import Verdict
@@ -53,7 +52,7 @@ BEFORE_SUBMISSION = frozenset({Phase.PREPARED, Phase.PASTING, Phase.SETTLING, Ph
 """Phases in which a side channel's report must be about another turn, or about an earlier leg."""
 
 
-class KeptTurn(Model):
+class KeptTurn(BaseModel):
     """The state of a turn that survives the daemon (`TurnRecord.link`)."""
 
     model_config = ConfigDict(extra="ignore")

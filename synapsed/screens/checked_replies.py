@@ -13,7 +13,6 @@ from pydantic import Field, StringConstraints, TypeAdapter, ValidationError
 
 from synapsed.errors import TooLarge
 from synapsed.model.agent import Activity
-from synapsed.model.base import LATE
 from synapsed.model.facts import BACKGROUND_MAX
 from synapsed.model.picture import Glyph, Ink, Picture, Rows, Shown
 from synapsed.model.records import Checkpoint
@@ -130,7 +129,7 @@ class _WireJudged(NamedTuple):
     background: Annotated[tuple[_Line, ...], Field(max_length=BACKGROUND_MAX)]
 
 
-_CHANGED = TypeAdapter(tuple[_WireJudged | None, tuple[_Modes, _Modes] | None], config=LATE)
+_CHANGED = TypeAdapter(tuple[_WireJudged | None, tuple[_Modes, _Modes] | None])
 """The parts of a look that are sent only if they have changed since the last one."""
 
 
@@ -245,14 +244,11 @@ _HELLO = TypeAdapter(ProcessHello)
 
 
 _REPLIES = TypeAdapter(
-    Annotated[tuple[tuple[_Count, Annotated[str, Field(max_length=1 << 16)]], ...], Field(max_length=1024)],
-    config=LATE,
+    Annotated[tuple[tuple[_Count, Annotated[str, Field(max_length=1 << 16)]], ...], Field(max_length=1024)]
 )
 
 
-_WITNESSES = TypeAdapter(
-    Annotated[tuple[tuple[_Line, _Words, _Time | None, bool], ...], Field(max_length=64)], config=LATE
-)
+_WITNESSES = TypeAdapter(Annotated[tuple[tuple[_Line, _Words, _Time | None, bool], ...], Field(max_length=64)])
 
 
 def read_hello(frame: ScreenFrame) -> ProcessHello:
@@ -260,7 +256,7 @@ def read_hello(frame: ScreenFrame) -> ProcessHello:
     return _read(_HELLO, frame.text)
 
 
-_FAILURE = TypeAdapter(Annotated[_Line, Field(max_length=256)], config=LATE)
+_FAILURE = TypeAdapter(Annotated[_Line, Field(max_length=256)])
 
 
 def read_failure(frame: ScreenFrame) -> str:
@@ -289,7 +285,7 @@ def read_witnesses(frame: ScreenFrame) -> list[Witness]:
     return [Witness(*one) for one in _read(_WITNESSES, frame.text)]
 
 
-_CHECKPOINT = TypeAdapter(tuple[_Count, _Size, _Size, dict[str, Any]], config=LATE)
+_CHECKPOINT = TypeAdapter(tuple[_Count, _Size, _Size, dict[str, Any]])
 
 
 def read_checkpoint(frame: ScreenFrame) -> Checkpoint:
@@ -358,7 +354,7 @@ class _WireDocument(TypedDict):
     alternate: bool
 
 
-_PICTURE, _DOCUMENT = TypeAdapter(_WirePicture, config=LATE), TypeAdapter(_WireDocument)
+_PICTURE, _DOCUMENT = TypeAdapter(_WirePicture), TypeAdapter(_WireDocument)
 
 
 def read_document(text: bytes) -> dict[str, Any]:
@@ -411,10 +407,7 @@ class _WireRows(NamedTuple):
     ]
 
 
-_ROWS, _RUNS = (
-    TypeAdapter(_WireRows, config=LATE),
-    TypeAdapter(Annotated[tuple[_Run, ...], Field(max_length=SIZE_MAX)], config=LATE),
-)
+_ROWS, _RUNS = TypeAdapter(_WireRows), TypeAdapter(Annotated[tuple[_Run, ...], Field(max_length=SIZE_MAX)])
 
 ROWS_KNOWN = 2048
 """Number of checked rows whose result is remembered: most rows of a screen stay the same."""
@@ -436,7 +429,7 @@ def read_rows(text: bytes) -> Rows:
     return Rows(*told[:5], cursor if within else None, told.lines)
 
 
-_PENDING = TypeAdapter(_Count, config=LATE)
+_PENDING = TypeAdapter(_Count)
 
 
 def _for_terminals(redraw: bytes) -> bytes:

@@ -9,10 +9,9 @@ import signal
 from pathlib import Path
 
 import structlog
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from synapsed import aio, own_python
-from synapsed.model.base import Model
 from synapsed.model.records import Checkpoint
 from synapsed.shared.files import write_whole
 from synapsed.terminal.look import Harm
@@ -26,7 +25,7 @@ without a screen."""
 log = structlog.stdlib.get_logger("synapsed.screens")
 
 
-class _Record(Model):
+class _Record(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     launch_id: str

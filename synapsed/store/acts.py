@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import structlog
-from pydantic import ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from synapsed.clock import Clock, began
 from synapsed.errors import ConfigError, StoreError
-from synapsed.model.base import Model
 from synapsed.shared.files import read_private, write_private
 
 KEPT: Final = 1000
@@ -32,7 +31,7 @@ FILE_MAX: Final = (LINES_MAX + 1) * LINE_MAX
 log = structlog.stdlib.get_logger("synapsed.store")
 
 
-class _Line(Model):
+class _Line(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     key: str

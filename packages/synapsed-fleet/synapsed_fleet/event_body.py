@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Self
 
-from pydantic import AfterValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from synapsed.clock import iso
-from synapsed.model.base import Model
 from synapsed.model.events import Event, envelope
 from synapsed.model.events import encoded as shown
 from synapsed.model.external import NAME_PATTERN
@@ -96,7 +95,7 @@ def _time(text: str) -> str:
     return told
 
 
-class EventSaid(Model):
+class EventSaid(BaseModel):
     """An event as its host publishes it; unknown fields are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)

@@ -2,12 +2,10 @@
 
 from typing import Any, Literal
 
-from pydantic import ConfigDict
-
-from synapsed.model.base import Model
+from pydantic import BaseModel, ConfigDict
 
 
-class _View(Model):
+class _View(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 

@@ -132,8 +132,8 @@ class FleetConfig(Section):
     """Hosts whose persons count as persons here too."""
     accept: list[Annotated[str, AfterValidator(_accepted)]] = Field(default=["*"], max_length=ACCEPT_MAX)
     """Agents that other hosts may send to: agents by name, or all of a team's."""
-    work: FleetWork = FleetWork.model_construct()
-    events: FleetEvents = FleetEvents.model_construct()
+    work: FleetWork = FleetWork()
+    events: FleetEvents = FleetEvents()
     broker: FleetBroker | None = None
 
 

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from synapsed.clock import iso
-from synapsed.model.base import Model
 from synapsed.model.external import NAME_PATTERN
 from synapsed_fleet.envelope import encoded
 
@@ -55,7 +54,7 @@ ToldState = Annotated[str, AfterValidator(lambda text: text if text in STATES el
 ToldType = Annotated[str, AfterValidator(lambda text: text if NAME_PATTERN.fullmatch(text) else "unknown")]
 
 
-class AgentRecordOf(Model):
+class AgentRecordOf(BaseModel):
     """One agent of a host, as the host describes it."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -70,7 +69,7 @@ class AgentRecordOf(Model):
     queue: int = Field(default=0, ge=0)
 
 
-class WaitRecord(Model):
+class WaitRecord(BaseModel):
     """One item that waits for a person on a host. `question` is empty if the host publishes no texts; `src` and `task`
     are the host that sent the message which the item is about, and that host's id of the task."""
 
@@ -86,7 +85,7 @@ class WaitRecord(Model):
     task: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")
 
 
-class HostRecord(Model):
+class HostRecord(BaseModel):
     """The record of a host. `boot` identifies one run of its daemon, `n` counts the records of that run. `waits` is
     None if the host does not publish waiting items; `more`: the number of further ones."""
 

@@ -8,13 +8,12 @@ from contextlib import aclosing
 from typing import Annotated, Any, Literal
 
 from aiohttp import hdrs, web
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from synapsed.api import Query, SseFrame, is_upgrade, one_of, push, serve, some_of, text_like, to_the_end
 from synapsed.api.operation import Streamed, operation, person
 from synapsed.errors import Busy, InvalidRequest, NotInFleet, NotReady, TaskNotFound, TooLarge
 from synapsed.interfaces import SCHEME, KeptFile
-from synapsed.model.base import Model
 from synapsed.model.events import TYPES
 from synapsed_fleet.fleet_answers import (
     FleetEvent,
@@ -58,7 +57,7 @@ class FleetEventsQuery(Query):
     host: HostToken = Field(default=None, description="only that host's")
 
 
-class FileBegun(Model):
+class FileBegun(BaseModel):
     """A file that is to be given."""
 
     model_config = ConfigDict(extra="forbid")
@@ -69,7 +68,7 @@ class FileBegun(Model):
 _BASE64 = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 
 
-class FilePiece(Model):
+class FilePiece(BaseModel):
     """The bytes from `offset` on, in base64; `last`: with these it is whole."""
 
     model_config = ConfigDict(extra="forbid")

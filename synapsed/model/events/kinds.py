@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from synapsed.model.agent import Activity, ProcessState
-from synapsed.model.base import Model
 from synapsed.model.task import Artifact, Prompt, TaskError, TaskState
 
 type By = Literal["person", "agent", "policy", "rule", "daemon"]
@@ -39,7 +38,7 @@ class _Large:
 LARGE = _Large()
 
 
-class Data(Model):
+class Data(BaseModel):
     """Base of all event data. The log keeps `type` with the other fields; clients get it as `event`, beside `data`.
     Fields of newer versions are ignored."""
 
@@ -181,7 +180,7 @@ class TokensUsed(Data):
     source: str | None = Field(default=None, description="The channel that told it")
 
 
-class PlanStep(Model):
+class PlanStep(BaseModel):
     """One step of a plan."""
 
     text: str
@@ -208,7 +207,7 @@ class DiffUpdated(Data):
     source: str | None = Field(default=None, description="The channel that told it")
 
 
-class RateWindow(Model):
+class RateWindow(BaseModel):
     """One limit of an account over a stretch of time."""
 
     name: str
@@ -359,7 +358,7 @@ class Gap(Data):
     last: int = Field(serialization_alias="to")
 
 
-class Truncated(Model):
+class Truncated(BaseModel):
     """Placeholder for a field that makes its event too large for a stream: `GET /events/{id}` has it whole."""
 
     truncated: Literal[True] = True

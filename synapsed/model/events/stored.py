@@ -8,13 +8,12 @@ import json
 from dataclasses import dataclass
 from typing import Any, Self
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from synapsed.model.base import LATE, Model
 from synapsed.model.events.kinds import REMOVED, AgentAlert, EventData
 from synapsed.model.task import Task
 
-_ADAPTER: TypeAdapter[EventData] = TypeAdapter(EventData, config=LATE)
+_ADAPTER: TypeAdapter[EventData] = TypeAdapter(EventData)
 
 OLD_TYPES = {
     "agentProcess": "agentState",
@@ -28,7 +27,7 @@ _OLD_FIELDS: dict[str, dict[str, Any]] = {"agentRemoved": {"state": REMOVED}}
 """Fields that an older event implied by its type."""
 
 
-class Event(Model):
+class Event(BaseModel):
     """One row of the log, made by `model_construct` of parts that are valid already. `at` is seconds since the epoch;
     `agent_id` is empty if the event concerns no agent."""
 

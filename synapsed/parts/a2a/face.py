@@ -34,7 +34,7 @@ class A2aConfig(PostingConfig):
     repeats: bool = True
     """True if a repeated message, known by its `messageId`, is the same task; false is for clients that use an id more
     than once."""
-    push: PushConfig = PushConfig.model_construct()
+    push: PushConfig = PushConfig()
 
 
 _SEND = frozenset({"send", "answer"})

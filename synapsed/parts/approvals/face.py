@@ -38,7 +38,7 @@ class ApprovalConfig(Section):
 FACE = Face(
     name="approvals",
     opens="synapsed.parts.approvals.deciding",
-    agent_settings={"approval": ConfigKey(ApprovalConfig, ApprovalConfig.model_construct())},
+    agent_settings={"approval": ConfigKey(ApprovalConfig, ApprovalConfig())},
     guards=True,
 )
 """Description of this part for the daemon, which reads it without loading the part's code."""

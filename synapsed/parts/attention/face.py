@@ -25,7 +25,7 @@ _ANY = frozenset(RIGHTS)
 FACE = Face(
     name="attention",
     opens="synapsed.parts.attention.running",
-    sections={"notify": ConfigKey(NotifyConfig, NotifyConfig.model_construct(), changes=_changes)},
+    sections={"notify": ConfigKey(NotifyConfig, NotifyConfig(), changes=_changes)},
     routes=(
         Route(method="GET", path="/inbox", handler="inbox.inbox", needs=_LOOK),
         Route(method="POST", path="/inbox/{item}/seen", handler="inbox.seen", needs=frozenset({"answer"})),

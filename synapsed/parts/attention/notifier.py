@@ -13,13 +13,12 @@ from datetime import datetime, tzinfo
 from typing import Any, Final, Literal
 
 import structlog
-from pydantic import ConfigDict
+from pydantic import BaseModel, ConfigDict
 
 from synapsed.aio import TaskSet, Timers, cancel_all, pause
 from synapsed.clock import Clock, backoff, iso
 from synapsed.errors import InvalidRequest, NotInInbox, StoreError, UnknownSink
 from synapsed.interfaces import STORE_RETRY_S, Control, NewEvent, Store, Subscriber
-from synapsed.model.base import Model
 from synapsed.model.events import AgentAlert, AttentionItem, Origin
 from synapsed.model.masking import mask_text
 from synapsed.parts.attention import notification_policy
@@ -52,7 +51,7 @@ FAILING: Final = "NOTIFY_FAILING"
 log = structlog.stdlib.get_logger("synapsed.notify")
 
 
-class SinkTested(Model):
+class SinkTested(BaseModel):
     """Answer of a sink of `[notify]` to a test: `detail` is for people."""
 
     model_config = ConfigDict(extra="forbid")

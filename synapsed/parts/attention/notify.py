@@ -4,9 +4,8 @@ import re
 from datetime import datetime, time
 from typing import Annotated, Any, Final, Literal, get_args
 
-from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from synapsed.model.base import Model
 from synapsed.model.event_pattern import PATTERN_MAX, fits
 from synapsed.model.events import AttentionKind
 from synapsed.shared.regex import regex
@@ -24,7 +23,7 @@ _VARIABLE = regex(r"[A-Za-z_][A-Za-z0-9_]*")
 _TOPIC = regex(r"[-_A-Za-z0-9]{1,64}")
 
 
-class _Section(Model):
+class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 

@@ -12,15 +12,14 @@ import secrets
 from collections.abc import Iterable
 from typing import Final, Literal
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from synapsed.interfaces import FollowerState, Store
-from synapsed.model.base import LATE, Model
 
 MARKS_MAX: Final = 2000
 
 
-class Mark(Model):
+class Mark(BaseModel):
     """Mark of one item at one sink. `approve` and `deny` are hashes of the tokens of its buttons, valid until `expires`
     (seconds since the epoch)."""
 
@@ -33,7 +32,7 @@ class Mark(Model):
     expires: float = 0
 
 
-_MARKS = TypeAdapter(dict[str, Mark], config=LATE)
+_MARKS = TypeAdapter(dict[str, Mark])
 
 
 class Marks:

@@ -1,8 +1,6 @@
 """An agent elsewhere that a person has added under an alias."""
 
-from pydantic import ConfigDict
-
-from synapsed.model.base import Model
+from pydantic import BaseModel, ConfigDict
 
 SEEDS = "SYNAPSE"
 """`binding` of an agent that speaks as synapse-a2a does, and no A2A; its `protocol_version` is empty."""
@@ -11,7 +9,7 @@ FIRST = "0.1"
 """`protocol_version` of an agent that speaks A2A as it was first (`tasks/send`), before it had versions."""
 
 
-class ExternalAgent(Model):
+class ExternalAgent(BaseModel):
     """Record of an external agent, without its credentials. `url` is the address that the person gave, `endpoint` the
     one where its card says it listens; times are RFC 3339."""
 

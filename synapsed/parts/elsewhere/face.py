@@ -46,7 +46,7 @@ def _external(method: str, path: str, handler: str) -> Route:
 FACE = Face(
     name="elsewhere",
     opens="synapsed.parts.elsewhere.running",
-    sections={"hosts": ConfigKey(HostsConfig, HostsConfig.model_construct(), restart=True)},
+    sections={"hosts": ConfigKey(HostsConfig, HostsConfig(), restart=True)},
     routes=(
         _external("POST", "/discover", "discover"),
         _external("GET", "/agents", "list_agents"),

@@ -10,13 +10,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from synapsed.a2a_types.partial_answer import ArtifactPiece, Snapshot
 from synapsed.a2a_types.spoken import spoken
-from synapsed.model.base import LATE
 from synapsed.model.task import Artifact, DataPart, Message, Part, TaskState, TextPart
 
 PIECES_MAX: Final = 2_000
 """Most artifacts of a task, and parts of them, together."""
 _STATES: Final = {state.value: state for state in TaskState} | {"cancelled": TaskState.CANCELED}
-_PART: Final[TypeAdapter[Part]] = TypeAdapter(Part, config=LATE)
+_PART: Final[TypeAdapter[Part]] = TypeAdapter(Part)
 
 
 def params_of(message: Message, metadata: dict[str, Any], task_id: str, session_id: str) -> dict[str, Any]:

@@ -11,11 +11,10 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
 from synapsed.clock import iso
 from synapsed.interfaces import Activity, AgentView, EventFilter, FollowerState, NewEvent, ProcessState, Store
-from synapsed.model.base import LATE, Model
 from synapsed.model.events import (
     AttentionChanged,
     Event,
@@ -33,7 +32,7 @@ QUESTION_MAX: Final = 500
 """Most characters of a question in a notification; the prompt has the whole text."""
 
 
-class AskedElsewhere(Model):
+class AskedElsewhere(BaseModel):
     """The question for which one task waits, as it was reported."""
 
     agent_id: str
@@ -48,7 +47,7 @@ class AskedElsewhere(Model):
 
 Open = Mapping[str, AskedElsewhere]
 """Open questions, by task."""
-_OPEN: Final = TypeAdapter(dict[str, AskedElsewhere], config=LATE)
+_OPEN: Final = TypeAdapter(dict[str, AskedElsewhere])
 
 
 def follows(event: Event, known: Open) -> tuple[list[NewEvent], Open] | None:

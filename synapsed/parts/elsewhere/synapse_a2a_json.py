@@ -11,7 +11,6 @@ from typing import Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from synapsed.a2a_types.partial_answer import ArtifactPiece, Snapshot
-from synapsed.model.base import LATE
 from synapsed.model.task import Artifact, DataPart, Message, Part, Prompt, PromptOption, TaskState, TextPart
 
 MARK: Final = "message_id"
@@ -25,7 +24,7 @@ _SCREEN: Final = "_context_start"
 """Member of a task's metadata there: its answer is the text of the screen from that point on."""
 _REPLIED: Final = "_explicit_reply_recorded"
 """Member of a task's metadata there: true if the program has handed its answer over itself."""
-_PART: Final[TypeAdapter[Part]] = TypeAdapter(Part, config=LATE)
+_PART: Final[TypeAdapter[Part]] = TypeAdapter(Part)
 
 
 def body_of(message: Message, metadata: dict[str, Any]) -> dict[str, Any]:

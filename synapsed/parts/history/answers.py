@@ -2,15 +2,13 @@
 
 from typing import Literal
 
-from pydantic import ConfigDict, Field
-
-from synapsed.model.base import Model
+from pydantic import BaseModel, ConfigDict, Field
 
 type HistoryKind = Literal["message", "answer", "tool"]
 KINDS: tuple[HistoryKind, ...] = ("message", "answer", "tool")
 
 
-class _Told(Model):
+class _Told(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 

@@ -20,7 +20,7 @@ _LOOK = frozenset({"look"})
 FACE = Face(
     name="history",
     opens="synapsed.parts.history.service",
-    sections={"history": ConfigKey(HistoryConfig, HistoryConfig.model_construct(), restart=True)},
+    sections={"history": ConfigKey(HistoryConfig, HistoryConfig(), restart=True)},
     routes=(
         Route(method="GET", path="/control/history", handler="search", needs=_LOOK),
         Route(method="GET", path="/control/history/stats", handler="stats", needs=_LOOK),

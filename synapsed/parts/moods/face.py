@@ -19,7 +19,7 @@ class MoodsConfig(Section):
 FACE = Face(
     name="moods",
     opens="synapsed.parts.moods.following",
-    sections={"moods": ConfigKey(MoodsConfig, MoodsConfig.model_construct())},
+    sections={"moods": ConfigKey(MoodsConfig, MoodsConfig())},
     agent_settings={"moods": ConfigKey(bool, True)},  # if `[moods]` is enabled
 )
 """Description of this part for the daemon, which reads it without loading the part's code."""

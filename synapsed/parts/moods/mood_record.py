@@ -1,14 +1,13 @@
 """The state of a person's mood at one agent, saved for the next daemon."""
 
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from synapsed.model.base import Model
 from synapsed.parts.moods.likeness import Sketch
 from synapsed.parts.moods.signals import Source
 from synapsed.parts.moods.words import Emotion
 
 
-class _Kept(Model):
+class _Kept(BaseModel):
     model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
 
 

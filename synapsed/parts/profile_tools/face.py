@@ -41,7 +41,7 @@ class ProfilesConfig(Section):
 FACE = Face(
     name="profile_tools",
     opens="synapsed.parts.profile_tools.bundles.watching",
-    sections={"profiles": ConfigKey(ProfilesConfig, ProfilesConfig.model_construct())},
+    sections={"profiles": ConfigKey(ProfilesConfig, ProfilesConfig())},
     profiles_in="synapsed.parts.profile_tools.bundles.stand_ins",
     findings_in="synapsed.parts.profile_tools.bundles.findings",
 )

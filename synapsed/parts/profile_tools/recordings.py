@@ -17,7 +17,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from synapsed import own_python
 from synapsed.errors import ConfigError
-from synapsed.model.base import Model
 from synapsed.parts.profile_tools.reports.report import FILE_MAX, read
 from synapsed.profiles.library import Profile
 from synapsed.shared.files import open_regular
@@ -36,7 +35,7 @@ REPORT = b'"synapsed_report"'
 """Stands in reports only."""
 
 
-class Recording(Model):
+class Recording(BaseModel):
     """Times of a program's output and of the marks: `chunks` have seconds and the offset after the bytes that were
     read; `marks` have seconds, offset and label."""
 
@@ -63,7 +62,7 @@ class Recording(Model):
         yield from ((at, offset) for at, offset, _ in self.marks)
 
 
-class Expected(Model):
+class Expected(BaseModel):
     """The beliefs that are expected at each mark, in their order; keys that only a running agent has, such as
     `receives`, are ignored."""
 

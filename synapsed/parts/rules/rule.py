@@ -14,9 +14,8 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from synapsed.model.base import Model
 from synapsed.model.event_pattern import PATTERN_MAX, TEXT_MAX, fits
 from synapsed.model.events import EventData
 from synapsed.shared.regex import regex
@@ -59,7 +58,7 @@ def _variable(text: str) -> str:
 Glob = Annotated[str, Field(min_length=1, max_length=PATTERN_MAX)]
 
 
-class _Section(Model):
+class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 

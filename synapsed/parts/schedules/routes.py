@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Annotated, Literal
 
 from aiohttp import web
-from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 
 from synapsed.api import SEND_ERRORS, TaskAnswer, answered, key_of, rights_of, to_the_end
 from synapsed.api.operation import operation, person
@@ -18,7 +18,6 @@ from synapsed.errors import (
     UnknownSchedule,
 )
 from synapsed.interfaces import Control
-from synapsed.model.base import Model
 from synapsed.parts.schedules.schedule import MESSAGE_MAX, NewSchedule, ScheduleView
 from synapsed.parts.schedules.scheduler import Scheduler
 from synapsed.parts.schedules.spec import AT_MAX
@@ -29,7 +28,7 @@ def _as_integer(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-class ScheduleBody(Model):
+class ScheduleBody(BaseModel):
     """`schedules`: `at` is in cron's notation or systemd's, `zone` the name of a time zone, null for the machine's."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -53,7 +52,7 @@ class ScheduleBody(Model):
             raise InvalidRequest(f"{field}: {fault['msg'].removeprefix('Value error, ')}", field=field) from None
 
 
-class ScheduleRemoved(Model):
+class ScheduleRemoved(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     status: Literal["removed"]

@@ -3,10 +3,9 @@
 import hashlib
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from synapsed.clock import iso
-from synapsed.model.base import Model
 from synapsed.parts.schedules.due import Missed
 from synapsed.parts.schedules.spec import Spec, check_zone, parse
 from synapsed.shared.regex import regex
@@ -46,7 +45,7 @@ def _message(text: str) -> str:
     return text
 
 
-class NewSchedule(Model):
+class NewSchedule(BaseModel):
     """A schedule as it is written: in `[[schedule]]`, or by `schedule add`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -113,7 +112,7 @@ def as_schedule(new: NewSchedule, *, now: float) -> Schedule:
     return Schedule(**new.model_dump(exclude={"name"}), name=name, id=f"{FILE}{name}", created_at=now)
 
 
-class ScheduleState(Model):
+class ScheduleState(BaseModel):
     """Progress of a schedule: its times up to `cursor` have been handled. `last_*` belong to the last of them; times
     are seconds since the epoch. `times` are those of the schedule that the state belongs to."""
 
@@ -127,7 +126,7 @@ class ScheduleState(Model):
     last_problem: str = ""
 
 
-class LastTime(Model):
+class LastTime(BaseModel):
     """The last time of a schedule that has come, and its result."""
 
     at: str
@@ -136,7 +135,7 @@ class LastTime(Model):
     problem: str
 
 
-class ScheduleView(Model):
+class ScheduleView(BaseModel):
     """A schedule as it is shown. `next` are its next times in its own zone; `zone` is null if it is the machine's;
     `source` is the place where it was written, `by` the agent that has made it (null: a person)."""
 
@@ -155,7 +154,7 @@ class ScheduleView(Model):
     last: LastTime | None
 
 
-class Occurrence(Model):
+class Occurrence(BaseModel):
     """One time of a schedule, for which there is one task at most, ever. `at` is in seconds since the epoch."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)

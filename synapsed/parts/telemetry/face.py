@@ -59,8 +59,8 @@ FACE = Face(
     name="telemetry",
     opens="synapsed.parts.telemetry.pipeline",
     sections={
-        "metrics": ConfigKey(MetricsConfig, MetricsConfig.model_construct(), restart=True),
-        "traces": ConfigKey(TracesConfig, TracesConfig.model_construct(), restart=True),
+        "metrics": ConfigKey(MetricsConfig, MetricsConfig(), restart=True),
+        "traces": ConfigKey(TracesConfig, TracesConfig(), restart=True),
     },
     routes=(Route(method="GET", path="/metrics", handler="metrics", needs=frozenset({"look"})),),
     routes_in="synapsed.parts.telemetry.routes",

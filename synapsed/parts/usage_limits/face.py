@@ -28,6 +28,6 @@ class UsageLimitPolicy(Section):
 FACE = Face(
     name="usage_limits",
     opens="synapsed.parts.usage_limits.holding",
-    agent_settings={"usage_limit": ConfigKey(UsageLimitPolicy, UsageLimitPolicy.model_construct())},
+    agent_settings={"usage_limit": ConfigKey(UsageLimitPolicy, UsageLimitPolicy())},
 )
 """Description of this part for the daemon, which reads it without loading the part's code."""

@@ -4,10 +4,9 @@ met it, and its item in the inbox. Pure; times are Unix seconds.
 
 from typing import Literal
 
-from pydantic import ConfigDict
+from pydantic import BaseModel, ConfigDict
 
 from synapsed.clock import backoff, iso
-from synapsed.model.base import Model
 from synapsed.model.events import AttentionChanged
 from synapsed.model.task import new_id
 from synapsed.parts.usage_limits.face import UsageLimitPolicy
@@ -21,7 +20,7 @@ SLACK_S = 2.0
 """Seconds added to the time that the program named: clocks differ."""
 
 
-class LimitRecord(Model):
+class LimitRecord(BaseModel):
     """A usage limit that the program reported, as it is saved with the agent. `until` is None if the program named no
     time; `attempt` counts how often it was met without a successful turn between; `lifted`: it is being tried again.
     `attention` is the id of its item in the inbox.

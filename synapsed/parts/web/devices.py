@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from synapsed.clock import iso
 from synapsed.interfaces import Right
-from synapsed.model.base import Model
 from synapsed.parts.web.certificates import read
 from synapsed.parts.web.codes import CODE_LENGTH_MAX
 from synapsed.parts.web.pairs import Pair
@@ -19,7 +18,7 @@ _Rights = Annotated[list[Right], Field(min_length=1, max_length=5)]
 DAYS_MAX = 3660
 
 
-class _Body(Model):
+class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
@@ -61,7 +60,7 @@ class TokenBody(_Body):
     days: Annotated[float, Field(gt=0, le=DAYS_MAX)] | None = None
 
 
-class _Answer(Model):
+class _Answer(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 

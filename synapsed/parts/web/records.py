@@ -2,10 +2,9 @@
 
 from typing import Annotated, Final, Literal
 
-from pydantic import ConfigDict, StringConstraints
+from pydantic import BaseModel, ConfigDict, StringConstraints
 
 from synapsed.interfaces import Grant, PushPlace, Right
-from synapsed.model.base import Model
 
 DESK: Final[frozenset[Right]] = frozenset({"look", "answer", "type"})
 """Rights of a person's own browser."""
@@ -19,7 +18,7 @@ SERVED_MAX: Final = 10
 Name = Annotated[str, StringConstraints(min_length=1, max_length=NAME_MAX, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
 
 
-class _Record(Model):
+class _Record(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 

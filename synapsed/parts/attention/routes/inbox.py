@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 
 from aiohttp import web
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from synapsed.api import ApiContext, Flag, Query, flag, origin_of, to_the_end
 from synapsed.api.operation import operation, person
 from synapsed.errors import NotInInbox, NotWaiting
 from synapsed.interfaces import HostSaid, PutAway, WaitingSource
-from synapsed.model.base import Model
 from synapsed.model.events import AttentionItem
 from synapsed.parts.attention.inbox import PersonInbox
 
@@ -18,7 +17,7 @@ class InboxQuery(Query):
     hosts: Flag = flag("what waits on other hosts too, and what each of them said: an object")
 
 
-class InboxEverywhere(Model):
+class InboxEverywhere(BaseModel):
     """Items that wait for a person here and on other hosts."""
 
     model_config = ConfigDict(extra="forbid")

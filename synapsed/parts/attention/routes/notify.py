@@ -3,16 +3,15 @@
 from typing import Annotated, Literal
 
 from aiohttp import web
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from synapsed.api import to_the_end
 from synapsed.api.operation import operation, person
 from synapsed.errors import InvalidChoice, NotInInbox, NotTaken, NotWaiting, PromptChanged, UnknownSink
-from synapsed.model.base import Model
 from synapsed.parts.attention.notifier import Notifier, SinkTested
 
 
-class NotifyTestBody(Model):
+class NotifyTestBody(BaseModel):
     """Body of `control/notify/test`; without `sink` all sinks get the test."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -20,7 +19,7 @@ class NotifyTestBody(Model):
     sink: Annotated[str, Field(min_length=1, max_length=64)] | None = None
 
 
-class Answered(Model):
+class Answered(BaseModel):
     """Answer of a button; `id` is the answered item of the inbox."""
 
     model_config = ConfigDict(extra="forbid")

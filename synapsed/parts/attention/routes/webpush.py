@@ -3,19 +3,18 @@
 from typing import Annotated, Literal
 
 from aiohttp import web
-from pydantic import ConfigDict, StringConstraints
+from pydantic import BaseModel, ConfigDict, StringConstraints
 
 from synapsed.api import ApiContext, rights_of, to_the_end
 from synapsed.api.operation import operation
 from synapsed.errors import Forbidden, InvalidRequest, NotReady, StoreError, UnknownDevice
 from synapsed.interfaces import Grant, PushPlace, Subscriptions
-from synapsed.model.base import Model
 from synapsed.parts.attention.notifier import Notifier
 
 _Key = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9_-]+={0,2}$")]
 
 
-class PushKeys(Model):
+class PushKeys(BaseModel):
     """Keys in base64url: the browser's public key, and its secret."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
@@ -24,7 +23,7 @@ class PushKeys(Model):
     auth: Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_-]+={0,2}$")]
 
 
-class PushBody(Model):
+class PushBody(BaseModel):
     """Body of `POST /web/push`: a browser's `PushSubscription` in JSON."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
@@ -33,7 +32,7 @@ class PushBody(Model):
     keys: PushKeys
 
 
-class PushAnswer(Model):
+class PushAnswer(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     status: Literal["subscribed", "unsubscribed"]

@@ -1,12 +1,11 @@
 """Models of the user's other hosts, whose daemons are reached through ssh."""
 
-from pydantic import ConfigDict
+from pydantic import BaseModel, ConfigDict
 
 from synapsed.interfaces import HostState
-from synapsed.model.base import Model
 
 
-class Host(Model):
+class Host(BaseModel):
     """Settings of a host, as a person gave them. `target` is a destination of ssh's: `ssh://[user@]host[:port]`, or a
     name in its configuration."""
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable
 from typing import Annotated, Literal
 
 from aiohttp import web
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from synapsed.api import (
     CONTEXT,
@@ -48,7 +48,6 @@ from synapsed.errors import (
     Unreachable,
 )
 from synapsed.interfaces import Control
-from synapsed.model.base import Model
 from synapsed.model.external import external_id
 from synapsed.model.task import Artifact, Task, TaskState
 from synapsed.parts.elsewhere.external_agent import ExternalAgent
@@ -66,7 +65,7 @@ _Member = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._~-]{1,64}$")]
 _Query = Annotated[dict[_Member, _Header], Field(max_length=16, json_schema_extra={"additionalProperties": False})]
 
 
-class DiscoverBody(Model):
+class DiscoverBody(BaseModel):
     """Body of `external/discover`: `token` goes as `Authorization: Bearer`, `headers` and `query` go unchanged; without
     any of the three the stored ones are kept. With `key` (PEM, a JWK or a JWK set) the card must be signed; null keeps
     the stored one, "" removes it. Without `alias` the name is made of the card's. `other_host` accepts an agent that
@@ -103,7 +102,7 @@ class ExternalSendBody(SendBody):
         return self.timeout if self.wait_for_completion else 0
 
 
-class ExternalRemoved(Model):
+class ExternalRemoved(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     status: Literal["removed"]

@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 from aiohttp import web
-from pydantic import ConfigDict, StringConstraints
+from pydantic import BaseModel, ConfigDict, StringConstraints
 
 from synapsed.api import InputProvided, key_of, to_the_end
 from synapsed.api.operation import operation, person
@@ -22,7 +22,6 @@ from synapsed.errors import (
     UnknownAgent,
 )
 from synapsed.interfaces import PutAway
-from synapsed.model.base import Model
 from synapsed.parts.elsewhere.externals import Externals
 from synapsed.parts.elsewhere.hosts import answers
 from synapsed.parts.elsewhere.hosts.host import HostView
@@ -31,7 +30,7 @@ from synapsed.parts.elsewhere.hosts.hosts import Hosts
 _Id = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 
 
-class HostBody(Model):
+class HostBody(BaseModel):
     """Body of `hosts`: `target` is ssh's destination; `socket` the control socket over there, null to ask there."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -42,7 +41,7 @@ class HostBody(Model):
     synapsectl: Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f]{1,1024}$")] | None = None
 
 
-class HostInputBody(Model):
+class HostInputBody(BaseModel):
     """Body of an answer to a prompt of `agent` over there, or of its `task`, by the names that they have there."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -53,7 +52,7 @@ class HostInputBody(Model):
     prompt_id: _Id
 
 
-class HostRemoved(Model):
+class HostRemoved(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     status: Literal["removed"]

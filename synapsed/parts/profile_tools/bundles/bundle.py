@@ -15,10 +15,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from synapsed.errors import Forbidden, InvalidRequest
-from synapsed.model.base import Model
 from synapsed.parts.profile_tools.bundles.archive import MANIFEST, pack, unpack
 from synapsed.parts.profile_tools.bundles.public_keys import PublicKey
 from synapsed.shared.regex import regex
@@ -37,7 +36,7 @@ NO_KEYS = (
 Release = Annotated[str, Field(pattern=r"^\d{1,6}(\.\d{1,6}){1,3}([-.][0-9A-Za-z.-]{1,30})?$", max_length=60)]
 
 
-class HeldProfile(Model):
+class HeldProfile(BaseModel):
     """A profile of the bundle, and the versions of the program that it fits: it was tested on `verified`, and works
     from `since` on."""
 
@@ -48,7 +47,7 @@ class HeldProfile(Model):
     since: str | None = Field(default=None, max_length=60)
 
 
-class Manifest(Model):
+class Manifest(BaseModel):
     """The bundle's description of itself. `made`: seconds since 1970; `made_with`: the version of synapsed; `needs`:
     the oldest version that can use the bundle."""
 

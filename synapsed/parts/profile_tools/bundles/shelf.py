@@ -21,10 +21,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from synapsed.errors import Busy, StoreError
-from synapsed.model.base import Model
 from synapsed.parts.profile_tools.bundles.bundle import Bundle
 from synapsed.shared.files import write_whole
 
@@ -39,7 +38,7 @@ STALE_S: Final = 86_400.0
 COUNTS_MAX: Final = 1 << 20
 
 
-class Counts(Model):
+class Counts(BaseModel):
     """The bundle that counts, `current`, and those that counted before, the last one first. `unproved`: profiles that
     the bundle changes, and with which no agent has come up since. `aside`: a profile of the bundle that does not count
     during a trial (`trial`): that of the bundle before, or the shipped one, does."""
@@ -56,7 +55,7 @@ class Counts(Model):
         return {self.current, *self.before} - {SHIPPED}
 
 
-class BundleAbout(Model):
+class BundleAbout(BaseModel):
     """The facts that are saved about a bundle besides its content. Times are seconds since 1970."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)

@@ -7,10 +7,9 @@ file for what must not be in it.
 import json
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from synapsed.errors import InvalidRequest
-from synapsed.model.base import Model
 
 FILE_MAX: Final = 16 << 20
 """Bytes of a report."""
@@ -45,7 +44,7 @@ def _small(value: dict[str, Any]) -> dict[str, Any]:
 _Object = Annotated[dict[str, Any], AfterValidator(_small)]
 
 
-class _Part(Model):
+class _Part(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
 
 
