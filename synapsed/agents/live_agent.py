@@ -405,13 +405,11 @@ class Agent:
         self.turns.believe(commit)
 
     def over(self, state: ProcessState) -> tuple[NewEvent, ...]:
-        """Implements `ProgramOwner`: returns the events that close the open questions and alerts of a program that
-        ended."""
+        """Implements `ProgramOwner`: returns the events that close the questions and alerts of an ended program."""
         return () if state is ProcessState.RUNNING else self.attention.over().events
 
     async def opened(self, link: AgentLink) -> None:
-        """Implements `ProgramOwner`: takes the first observation of a program that was started or adopted, and its next
-        task."""
+        """Implements `ProgramOwner`: takes the first observation of a new or adopted program, and its next task."""
         self._seen = await link.observe()
         await self._tell_of(self.attention.renewed())
         await self._tell_of_conversation()
