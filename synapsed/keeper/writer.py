@@ -44,6 +44,7 @@ class InputWriter:
     def unread(self) -> int | None:
         """Returns the number of bytes that were written and that the program has not read; None if it is unknown."""
         import fcntl
+        import select
         import termios
 
         if self.closed:
@@ -52,6 +53,11 @@ class InputWriter:
         try:
             if self._program.terminal:  # only the program's side of the terminal reports this
                 other = os.open(self._program.tty, os.O_RDONLY | os.O_NOCTTY)
+                # Linux brings written bytes to the program's side by a work queue, late on a busy machine, and counts
+                # only those that are there. A poll waits for that queue.
+                poll = select.poll()
+                poll.register(other, select.POLLIN)
+                poll.poll(0)
             fd = self._program.input if other is None else other
             return int(struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, bytes(4)))[0])
         except OSError:  # the program is ending

@@ -327,6 +327,10 @@ if the program may not have read the submit key yet."""
 STARVED_S = 60.0
 """The same while the program computes, or waits for a processor: on a busy machine it may wait most of the time."""
 
+UNANSWERED_S = 10.0
+"""Seconds before the submit key is sent once more to a program that has printed nothing since the first: the key may be
+on its way to the program, such as through `ssh` or `docker exec`, which no count of unread bytes shows."""
+
 UNSHOWN_S = 10.0
 """Seconds within which a program shows the text that was typed at a prompt that no profile describes."""
 
@@ -355,6 +359,9 @@ def to_accept(profile: Profile, seen: Seen, state: TurnState, *, since: float, t
     accept = profile.delivery.accept_ms / 1000
     if seen.computes and not taken and not state.interrupting:
         return max(accept, state.submit_ns / 1e9 + STARVED_S - since)
+    silent = state.submit_offset is not None and seen.offset <= state.submit_offset
+    if silent and not (state.resubmitted or state.interrupting):
+        return max(accept, state.submit_ns / 1e9 + UNANSWERED_S - since)
     waits = state.resubmitted and not taken and seen.composer != "draft" and not state.interrupting
     return max(accept, UNSEEN_S) if waits else accept
 

@@ -66,8 +66,17 @@ class Watcher:
                 self._changed.notify_all()
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(DEADLINE_S), self._changed:
-            await self._changed.wait_for(condition)
+        """Fails when the deadline is over, or if the connection ends before; it shows what the client was told."""
+        try:
+            async with asyncio.timeout(DEADLINE_S), self._changed:
+                await self._changed.wait_for(lambda: condition() or self._lost)
+        except TimeoutError:
+            pass
+        assert condition(), f"told {bytes(self.output[-2000:])!r} and {self.events[-20:]}"
+
+    @property
+    def _lost(self) -> bool:
+        return bool(self.events) and isinstance(self.events[-1], Lost)
 
     async def until_output(self, text: bytes) -> bytes:
         await self.until(lambda: text in self.output)

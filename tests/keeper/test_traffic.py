@@ -4,14 +4,18 @@ import asyncio
 import hashlib
 import os
 import signal
+import subprocess
 import sys
+import tty
 from pathlib import Path
-from typing import Literal
+from types import SimpleNamespace
+from typing import Any, Literal
 
 import psutil
 import pytest
 
 from synapsed.errors import KeeperLost
+from synapsed.keeper.writer import InputWriter
 from synapsed.keepers.client import KeeperClient
 from synapsed.keepers.keeper_messages import KeeperBusy, KeeperEvent, KeeperRefused, Output
 from tests.keeper.conftest import DEADLINE_S, Lab, until_file
@@ -197,12 +201,35 @@ async def test_what_the_program_has_not_read_is_known(lab: Lab, transport: Liter
     await client.write(b"12345")
     async with asyncio.timeout(DEADLINE_S):
         while (await client.ping()).unread != 5 or program.status() != psutil.STATUS_STOPPED:
-            await asyncio.sleep(0.005)  # the kernel moves it, and the shell stops, in their own time
+            await asyncio.sleep(0.005)  # the shell stops, and the kernel moves what is more than a key, in its own time
     await client.signal(signal.SIGCONT)
     await watcher.until_output(b"12345")
     assert (await client.ping()).unread == 0
     await client.stop(1)
     assert (await client.ping()).unread == 0
+
+
+def test_a_key_is_unread_from_the_moment_when_it_is_written() -> None:
+    """Also on a busy machine, where Linux brings it late to the program's side."""
+    keeper_side, program_side = os.openpty()
+    tty.setraw(program_side)
+    program: Any = SimpleNamespace(terminal=True, tty=os.ttyname(program_side), input=keeper_side)
+    unused: Any = None
+    writer = InputWriter(program, unused, unused, unused)
+    burner = [sys.executable, "-S", "-E", "-c", "while True: pass"]
+    burners = [subprocess.Popen(burner) for _ in range(os.cpu_count() or 1)]
+    try:
+        for _ in range(500):
+            os.write(keeper_side, b"\r")
+            assert writer.unread() == 1
+            os.read(program_side, 1)
+            assert writer.unread() == 0
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
+        os.close(keeper_side)
+        os.close(program_side)
 
 
 async def test_who_reads_the_terminal_and_how_is_known(lab: Lab) -> None:

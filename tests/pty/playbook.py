@@ -55,7 +55,7 @@ def seen(
     *,
     activity: Activity = Activity.READY,
     composer: str = "empty",
-    offset: int = 0,
+    offset: int = 30,
     changed_at: float = 0.0,
     settled: bool = True,
     can_receive: bool | None = None,
@@ -72,6 +72,7 @@ def seen(
     worked_until: int = 0,
     person: bool = False,
 ) -> Seen:
+    """`offset` is beyond the submit key's of `submitted`: the program has printed something since."""
     receives = activity is Activity.READY and composer == "empty" if can_receive is None else can_receive
     verdict = Verdict(activity=activity, evidence="test", source=source, settled=settled, asked=asked)
     return Seen(

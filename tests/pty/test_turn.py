@@ -13,7 +13,7 @@ from synapsed.model.facts import PromptAccepted, TurnEnded, TurnInterrupted
 from synapsed.model.link import LinkTurnAccepted, LinkTurnEnded, LinkTurnFailed
 from synapsed.profiles.profile import Profile
 from synapsed.pty.turn import PtyTurn
-from synapsed.pty.turn_types import Phase, Recall, Save, Seen, TakeOut, TurnState, Type
+from synapsed.pty.turn_types import UNANSWERED_S, Clear, Phase, Recall, Save, Seen, TakeOut, TurnState, Type
 from synapsed.terminal.delivery import type_message
 from tests.pty.playbook import (
     ASKED,
@@ -83,6 +83,24 @@ def test_an_unaccepted_message_gets_one_more_submit_key_and_is_then_taken_back()
     assert machine.seen(seen(3.1, composer="draft", text="hello")) == [Save(), Type("submit2", b"\r")]
     assert machine.seen(seen(4.0, composer="draft")) == []
     assert machine.seen(seen(5.2, composer="draft")) == [TakeOut()]
+
+
+@pytest.mark.parametrize("offset", [15, 20])
+def test_a_program_that_has_printed_nothing_since_the_submit_key_may_not_have_it_yet(offset: int) -> None:
+    """A second one would answer the question that the program asks about the first: `Proceed? (y/n)`."""
+    machine = submitted()
+    stands = {"composer": "draft", "text": "hello", "offset": offset}
+    assert machine.seen(seen(3.1, **stands)) == []
+    assert machine.deadline == pytest.approx(1.0 + UNANSWERED_S)
+    assert machine.seen(seen(1.0 + UNANSWERED_S - 0.1, **stands)) == []
+    assert machine.seen(seen(1.0 + UNANSWERED_S, **stands)) == [Save(), Type("submit2", b"\r")]
+    assert machine.seen(seen(3.1 + UNANSWERED_S, **stands)) == [TakeOut()]
+
+
+def test_a_canceled_message_does_not_wait_for_a_program_that_prints_nothing() -> None:
+    machine = submitted()
+    assert machine.interrupt() == [Save()]
+    assert Clear() in machine.seen(seen(3.1, composer="draft", text="hello", offset=20))
 
 
 def test_the_submit_key_is_not_pressed_again_where_something_else_stands() -> None:

@@ -27,7 +27,7 @@ from synapsed.profiles.screen_spec import (
 )
 from synapsed.pty.keyboard import BACKSPACE
 from synapsed.pty.session import HANDS_OFF_S
-from synapsed.pty.turn_types import EMPTY_UNTOLD_S, UNKNOWN, WORKED_UNSEEN_S, Phase, Save
+from synapsed.pty.turn_types import EMPTY_UNTOLD_S, UNANSWERED_S, UNKNOWN, WORKED_UNSEEN_S, Phase, Save
 from synapsed.screens.harmful_output import HarmRecord
 from synapsed.screens.pool import ScreenPool
 from synapsed.screens.protocol import FrameKind
@@ -107,7 +107,7 @@ async def test_a_second_submit_key_is_for_a_composer_that_still_has_the_message(
 ) -> None:
     await terminal.judge(1.0)
     await terminal.record()
-    await terminal.judge(2.0)  # nothing has happened: the second key is decided on
+    await terminal.judge(UNANSWERED_S)  # nothing has happened: the second key is decided on
     terminal.draw(meanwhile)
     await terminal.record()
     assert terminal.typed == [b"hello", b"\r", *([b"\r"] if meanwhile == "> hello" else [])]
@@ -230,8 +230,8 @@ async def test_the_second_submit_key_is_held_back_while_the_program_computes(
     """It itself, or a hook for which it waits."""
     monkeypatch.setattr("synapsed.pty.foreground.Foreground.acts", lambda self, group, since: computes)
     terminal.reader = (None, 7)
-    for _ in range(2):
-        await terminal.judge(2.0)
+    for after in (2.0, UNANSWERED_S):
+        await terminal.judge(after)
         await terminal.record()
     assert terminal.typed == [b"hello", b"\r", *([] if computes else [b"\r"])]
     assert terminal.phase is Phase.SUBMITTED

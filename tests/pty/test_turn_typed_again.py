@@ -34,8 +34,8 @@ AGAIN = [Save(), Type("submit2", b"\r")]
 
 def taken_out(machine: PtyTurn, at: float = 6.0, *, begins: float = 3.1) -> None:
     """Both submit keys were passed over, and the message is out of the composer."""
-    assert machine.seen(seen(begins, **STANDS)) == AGAIN
-    assert machine.seen(seen(begins + 2.1, **STANDS)) == [TakeOut()]
+    assert machine.seen(seen(begins, offset=130, **STANDS)) == AGAIN
+    assert machine.seen(seen(begins + 2.1, offset=130, **STANDS)) == [TakeOut()]
     assert machine.withdrawn(True, at) == [Save()]
     assert machine.state.phase is Phase.PREPARED
 
@@ -131,8 +131,8 @@ def test_a_message_that_was_taken_out_is_typed_again_a_few_times_and_then_undeli
         assert machine.saved() == [Type("submit", b"\r")]
         assert machine.typed("submit", 120, at + 1.0) == [Save()]
         at += 6.1
-    assert machine.seen(seen(at - 3.0, **STANDS)) == AGAIN
-    assert machine.seen(seen(at, **STANDS)) == [TakeOut()]
+    assert machine.seen(seen(at - 3.0, offset=130, **STANDS)) == AGAIN
+    assert machine.seen(seen(at, offset=130, **STANDS)) == [TakeOut()]
     (command,) = machine.withdrawn(True, at)
     assert (kind(command), command.left) == (LinkUndelivered, False)
 

@@ -17,7 +17,7 @@ from synapsed.model.link import (
 )
 from synapsed.profiles.screen_spec import DeliverySpec
 from synapsed.pty.turn import PtyTurn
-from synapsed.pty.turn_types import NEVER_AT_REST, NOT_TAKEN, TYPED_AGAIN_AFTER_S, Clear, Save, TakeOut
+from synapsed.pty.turn_types import NEVER_AT_REST, NOT_TAKEN, TYPED_AGAIN_AFTER_S, UNANSWERED_S, Clear, Save, TakeOut
 from tests.fakes.clock import until
 from tests.pty.playbook import accepted, ended, kind, says_accepted, says_failed, says_interrupted, seen, submitted
 from tests.pty.turn_terminal import Terminal
@@ -106,8 +106,8 @@ async def terminal(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Composing]:
     worker = await terminal.begin()
     await until(terminal.driver.turn.idle.is_set)
     terminal.draw("> hello")
-    for _ in range(2):
-        await terminal.judge(2.0)
+    for after in (2.0, UNANSWERED_S):
+        await terminal.judge(after)
         await terminal.record()
     assert terminal.typed == [b"hello", b"\r", b"\r"]
     yield terminal
