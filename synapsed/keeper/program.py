@@ -205,13 +205,15 @@ class Keeper:
 
     def signal_program(self, number: int, *, foreground: bool) -> None:
         """Sends the signal to the program, or to the terminal's foreground process group. Raises ProcessLookupError if
-        there is no such process, PermissionError if the system does not allow it."""
+        there is no such process or group, PermissionError if the system does not allow it."""
         if self._status is not None:
             raise ProcessLookupError
         if not foreground:
             os.kill(self.program.pid, number)
         elif self.program.terminal:
-            os.killpg(os.tcgetpgrp(self.program.input), number)
+            if (group := self.input.foreground()) is None:
+                raise ProcessLookupError
+            os.killpg(group, number)
         else:
             os.killpg(self.program.pid, number)
 

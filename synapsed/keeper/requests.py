@@ -281,7 +281,7 @@ class Requests:
         try:
             self._keeper.signal_program(number, foreground=target == "foreground")
         except ProcessLookupError:
-            raise Refusal("exited", "the program has ended") from None
+            raise Refusal("exited", "the program has ended, or no process group reads its terminal") from None
         except PermissionError as error:
             raise Refusal("not_permitted", str(error)) from None
         return {}

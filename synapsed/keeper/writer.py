@@ -80,11 +80,11 @@ class InputWriter:
         return bool(flags & termios.ICANON), bool(flags & termios.ECHO)
 
     def foreground(self) -> int | None:
-        """Returns the process group that reads the terminal; None if it is unknown."""
+        """Returns the process group that reads the terminal; None if there is none, or it is unknown."""
         if self.closed or not self._program.terminal:
             return None
         try:
-            return os.tcgetpgrp(self._program.input)
+            return os.tcgetpgrp(self._program.input) or None  # 0 would mean the keeper's own group
         except OSError:
             return None
 

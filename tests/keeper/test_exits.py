@@ -168,6 +168,24 @@ async def test_signals_reach_the_program_or_the_foreground(lab: Lab) -> None:
     assert b"usr2 child" not in watcher.output
 
 
+async def test_without_a_foreground_group_the_keeper_itself_is_not_hit(lab: Lab) -> None:
+    keeper = await lab.python(
+        "import fcntl,os,signal,termios,time\n"
+        "signal.signal(signal.SIGHUP,signal.SIG_IGN)\n"
+        "fcntl.ioctl(0,termios.TIOCNOTTY)\n"  # the terminal is nobody's any more: its foreground group is 0
+        "os.write(1,b'alone\\n')\n"
+        "while True: time.sleep(0.01)"
+    )
+    watcher = await lab.watch(keeper)
+    await watcher.until_output(b"alone")
+    assert (await watcher.client.ping()).foreground is None
+    with pytest.raises(KeeperRefused) as caught:
+        await watcher.client.signal(signal.SIGKILL, target="foreground")
+    assert caught.value.reason == "exited"
+    await watcher.client.stop(0)
+    assert (await watcher.until_exit()).stopped
+
+
 async def test_sigterm_to_the_keeper_ends_everything_and_the_keeper(lab: Lab) -> None:
     """What a service manager does."""
     keeper = await lab.python(STUBBORN + "stay()", term_grace_s=0)
