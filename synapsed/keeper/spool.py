@@ -188,9 +188,12 @@ class Spool(SpoolReader):
             del self._segments[0]
 
     def _pread(self, segment: _Segment, offset: int, size: int) -> bytes:
-        if segment is self._segments[-1] and self._fd >= 0:
-            return os.pread(self._fd, size, offset - segment.start)
-        return super()._pread(segment, offset, size)
+        try:
+            if segment is self._segments[-1] and self._fd >= 0:
+                return os.pread(self._fd, size, offset - segment.start)
+            return super()._pread(segment, offset, size)
+        except OSError:  # a gap for one reader; an error would end the keeper, and the program with it
+            return b""
 
 
 BATCH = 64 * 1024

@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from synapsed.errors import KeeperLost
+from synapsed.keeper.spool import SEGMENT_SIZE
 from synapsed.keeper.writer import InputWriter
 from synapsed.keepers.client import KeeperClient
 from synapsed.keepers.keeper_messages import KeeperBusy, KeeperEvent, KeeperRefused, Output
@@ -88,6 +89,19 @@ async def test_what_retention_overwrote_is_told_as_a_gap(lab: Lab) -> None:
     assert gap.end + len(late.output) == 10_000_000
     start, data = await late.client.read(0, 100)
     assert (start, data) == (gap.end, bytes(late.output[:100]))
+
+
+async def test_what_the_disk_does_not_give_back_is_told_as_a_gap(lab: Lab) -> None:
+    """A bad sector under the first segment; here a directory in its place cannot be read."""
+    keeper = await lab.python(TEN_MB)
+    first = await lab.watch(keeper)
+    await first.until_exit()
+    (lab.root / "state" / "spool" / f"{0:020d}.seg").unlink()
+    (lab.root / "state" / "spool" / f"{0:020d}.seg").mkdir()
+    late = await lab.watch(keeper, 0)
+    await late.until_exit()
+    assert [(gap.start, gap.end) for gap in late.gaps] == [(0, SEGMENT_SIZE)]
+    assert late.output == first.output[SEGMENT_SIZE:]
 
 
 async def test_a_new_launch_continues_the_offsets(lab: Lab) -> None:
