@@ -242,7 +242,9 @@ class Actor:
     async def _take(self, fact: Fact) -> None:
         try:
             await self._handle(fact)
-        except Exception:  # a defect costs one fact of one agent, never its actor: supervision goes on
+        except (Exception, asyncio.CancelledError):  # costs one fact of one agent, never its actor: supervision goes on
+            if _is_cancelled():
+                raise
             self.log.exception("a fact could not be handled", fact=type(fact.event).__name__)
 
     async def _perform(self, call: Call) -> None:
@@ -251,9 +253,13 @@ class Actor:
         self._asked = not call.internal
         try:
             result = await call.work()
-        except asyncio.CancelledError:
-            call.future.cancel()
-            raise
+        except asyncio.CancelledError as error:
+            if _is_cancelled():
+                call.future.cancel()
+                raise
+            if not call.future.done():  # its caller is not cancelled either
+                call.future.set_exception(RuntimeError("the work awaited something that was cancelled"))
+                self.log.exception("work was given up", exc_info=error)
         except BaseException as error:  # noqa: BLE001 - the caller awaits the future and gets it
             if not call.future.done():
                 call.future.set_exception(error)
@@ -271,3 +277,10 @@ class Actor:
     def _failed(self, error: BaseException) -> None:
         if not (self._ending and isinstance(error, NotReady | StoreError)):
             self.log.error("an operation failed", exc_info=error)
+
+
+def _is_cancelled() -> bool:
+    """Returns True if the present task is being cancelled; else a CancelledError in it comes from something that it has
+    awaited: a part's task that was cancelled, for example."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

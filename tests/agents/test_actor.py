@@ -4,12 +4,15 @@ import asyncio
 import contextlib
 import gc
 import weakref
+from typing import cast
 
 import pytest
 
 from synapsed.agents.actor import Actor, Fact
 from synapsed.aio import Pace
 from synapsed.errors import NotReady, StoreError
+from synapsed.interfaces import AgentLink
+from synapsed.model.link import LinkAlert
 from tests.fakes.clock import FakeClock, until
 
 
@@ -147,4 +150,24 @@ async def test_a_call_has_what_waits_tried_again_at_once(actor: Actor) -> None:
     full = False
     await actor.call(write, "call")
     assert done == ["fact", "call"]
+    await actor.close()
+
+
+async def test_what_awaits_something_cancelled_costs_itself_and_never_the_actor() -> None:
+    """A part may cancel a task of its own that its work for an agent awaits."""
+    gone = asyncio.get_running_loop().create_future()
+    gone.cancel()
+
+    async def await_it(_fact: Fact | None = None) -> None:
+        await gone
+
+    async def answer() -> str:
+        return "here"
+
+    actor = Actor("a", agent_id="a", timers=FakeClock(), pace=Pace(1), handle=await_it)
+    actor.start()
+    actor.emit(cast("AgentLink", None), LinkAlert("CODE", "told", "happened"))
+    with pytest.raises(RuntimeError, match="cancelled"):
+        await actor.call(await_it)
+    assert await actor.call(answer) == "here"
     await actor.close()
