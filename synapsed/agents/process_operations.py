@@ -110,8 +110,10 @@ class ProcessOperations:
         try:
             version, plan = await self._planned()
             link = await self._factory.launch(self._owner.record, self._owner.profile, plan)
-        except (SynapsedError, OSError) as error:
-            failure = error if isinstance(error, SynapsedError) else AgentError(str(error))
+        except Exception as error:  # of whatever kind: else the agent would be starting, and its callers wait, for ever
+            failure = error if isinstance(error, SynapsedError) else AgentError(str(error) or type(error).__name__)
+            if not isinstance(error, SynapsedError | OSError):
+                self._actor.log.exception("the launch failed")
             await self._actor.report(self._owner.launch_failed, failure)
             return
         record = self._owner.record
@@ -176,7 +178,9 @@ class ProcessOperations:
             if self._owner.record.parking:
                 await self._program.leaves(link)
             exited = await link.stop(self._owner.profile.exit.grace_ms / 1000)
-        except SynapsedError as error:
-            exited = LinkExited(None, error.message)
+        except Exception as error:  # of whatever kind: else the agent would be stopping for ever
+            if not isinstance(error, SynapsedError):
+                self._actor.log.exception("the stop failed")
+            exited = LinkExited(None, error.message if isinstance(error, SynapsedError) else str(error))
             await self._leftovers.sweep(link.launch)
         await self._actor.report(self._owner.gone, exited)

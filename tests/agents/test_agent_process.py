@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from synapsed.config.config import AgentConfig, RestartPolicy
-from synapsed.errors import KeeperLost, LaunchError, NotReady, StoreError
+from synapsed.errors import AgentError, KeeperLost, LaunchError, NotReady, StoreError
 from synapsed.model.agent import ProcessState
 from synapsed.model.events import ActivityChanged, StateChanged
 from synapsed.model.link import LinkExited
@@ -65,6 +65,29 @@ async def test_a_launch_that_fails_leaves_no_agent(world: World) -> None:
     assert await world.store.agents() == []
     world.factory.refuse = None
     assert (await world.start()).name == "fake"
+
+
+async def test_a_launch_that_fails_by_a_fault_leaves_no_agent_that_starts_for_ever(world: World) -> None:
+    async def faulty(*_: Any) -> Any:
+        raise RuntimeError("can't start new thread")
+
+    launch, world.factory.launch = world.factory.launch, faulty
+    with pytest.raises(AgentError, match="thread"):
+        await world.start()
+    assert world.manager.directory.agents() == []
+    world.factory.launch = launch
+    assert (await world.start()).name == "fake"
+
+
+async def test_a_stop_that_fails_by_a_fault_ends_all_the_same(world: World) -> None:
+    await world.start()
+
+    async def faulty(_grace: float) -> LinkExited:
+        raise RuntimeError("can't start new thread")
+
+    world.link.stop = faulty
+    assert (await world.manager.stop(AGENT)).state == "stopped"
+    assert world.factory.swept == [world.link.launch.launch_id]
 
 
 async def test_stop_during_start_ends_what_was_started(world: World) -> None:
