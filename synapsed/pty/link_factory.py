@@ -177,8 +177,13 @@ class PtyLinkFactory:
             log.warning(
                 "not all of its process attributes could be given", agent=record.name, withheld=launched.withheld
             )
-        await asyncio.to_thread(_note, context.agent_dir, launch_id, spec.socket_path, record, launched)
-        return await self._link(record, profile, launched, context, checkpoint=None, adopted=False)
+        try:
+            with contextlib.suppress(OSError):  # the note from before the launch leads to the keeper, too
+                await asyncio.to_thread(_note, context.agent_dir, launch_id, spec.socket_path, record, launched)
+            return await self._link(record, profile, launched, context, checkpoint=None, adopted=False)
+        except Exception:
+            await sweep_launch(launch_id)  # else its program would run for nobody, and keep the agent's place
+            raise
 
     async def adopt(self, record: AgentRecord, profile: Profile) -> AgentLink | None:
         agent_dir = self.paths.agent(record.id)

@@ -120,6 +120,44 @@ async def test_once_a_keeper_runs_nothing_keeps_its_launch_from_being_recorded(p
     assert link.launch.keeper_pid == 1
 
 
+async def test_a_disk_that_refuses_the_note_of_a_launch_does_not_undo_it(paths: Paths) -> None:
+    class Blocked(Launcher):
+        async def launch(self, spec: LaunchSpec) -> LaunchedKeeper:
+            (spec.state_dir / LAUNCH_FILE).unlink()
+            (spec.state_dir / LAUNCH_FILE).mkdir()  # no file can replace it
+            return await super().launch(spec)
+
+    made = factory(paths, MemoryStore(), Blocked())
+    link = await made.launch(an_agent(), Profile(name="p", command="p"), LaunchPlan(program="p", env={}))
+    assert link.launch.keeper_pid == 1
+
+
+async def test_a_program_that_gets_no_link_does_not_run_on(paths: Paths) -> None:
+    """Nobody would own it, and its keeper would keep the agent's place from every launch to come."""
+    running: list[subprocess.Popen[bytes]] = []
+
+    class Starts(Launcher):
+        async def launch(self, spec: LaunchSpec) -> LaunchedKeeper:
+            environ = {**os.environ, "SYNAPSE_LAUNCH_ID": spec.launch_id}
+            running.append(subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env=environ))
+            return await super().launch(spec)
+
+    def faulty(**_: object) -> FakeChannel:
+        raise RuntimeError("a part has a fault")
+
+    profile = Profile.model_validate({"name": "p", "command": "p", "channels": {"c": {"adapter": "session-server"}}})
+    adapters = {"session-server": Adapter(faulty, faulty, lambda _context: True)}
+    made = replace(factory(paths, MemoryStore(), Starts()), adapters=adapters)
+    try:
+        with pytest.raises(RuntimeError, match="fault"):
+            await made.launch(an_agent(), profile, LaunchPlan(program="p", env={}))
+        assert [one.wait(timeout=60) for one in running] == [-9]
+    finally:
+        for one in running:
+            with one:
+                one.kill()
+
+
 @pytest.mark.parametrize("chosen", [True, False])
 async def test_only_arguments_that_choose_the_conversation_are_kept_as_its_choice(paths: Paths, chosen: bool) -> None:
     """By others the first message would go to a session that nobody chose."""
