@@ -8,12 +8,17 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import structlog
+from pydantic import ValidationError
+
 from synapsed.interfaces import NewEvent, Seal, Store
 from synapsed.model.task import Task
 from synapsed.parts.schedules.schedule import SCHEDULED, Occurrence, Schedule, ScheduleState
 
 OCCURRENCES_KEPT = 100_000
 """Occurrences that are remembered, over all schedules: the newest, by the order of their messages, not by the clock."""
+
+log = structlog.stdlib.get_logger("synapsed.parts.schedules")
 
 
 class _Key(NamedTuple):
@@ -53,17 +58,20 @@ class ScheduleTable:
         self._store = store
 
     async def schedules(self) -> dict[str, tuple[Schedule | None, ScheduleState]]:
-        """Returns schedules by id; for those of the configuration only their progress."""
+        """Returns schedules by id; for those of the configuration only their progress. One that cannot be read any
+        more, for example because its time zone is gone from the machine's database, is left out and logged."""
         rows = await self._store.read(
             lambda connection: connection.execute("SELECT id, data, state FROM schedules ORDER BY id").fetchall()
         )
-        return {
-            schedule_id: (
-                None if data is None else Schedule.model_validate_json(data),
-                ScheduleState.model_validate_json(state),
-            )
-            for schedule_id, data, state in rows
-        }
+        found: dict[str, tuple[Schedule | None, ScheduleState]] = {}
+        for schedule_id, data, state in rows:
+            try:
+                schedule = None if data is None else Schedule.model_validate_json(data)
+                found[schedule_id] = schedule, ScheduleState.model_validate_json(state)
+            except ValidationError as error:
+                why = "; ".join(one["msg"] for one in error.errors(include_url=False, include_input=False))
+                log.error("a schedule cannot be read: it sends nothing", schedule=schedule_id, why=why)  # noqa: TRY400
+        return found
 
     async def keep(
         self,

@@ -54,6 +54,14 @@ async def test_schedules_come_back(store: SqliteStore | MemoryStore) -> None:
     assert await ScheduleTable(store).schedules() == {SCHEDULE.id: (SCHEDULE, later)}
 
 
+async def test_one_that_cannot_be_read_takes_no_other_along(store: SqliteStore | MemoryStore) -> None:
+    """Its time zone is gone from this machine's database, for example."""
+    table, state = ScheduleTable(store), ScheduleState(cursor=1.0, times=SCHEDULE.times)
+    await table.keep("gone", state, schedule=SCHEDULE.model_copy(update={"id": "gone", "zone": "Nowhere/Gone"}))
+    await table.keep(SCHEDULE.id, state, schedule=SCHEDULE)
+    assert await table.schedules() == {SCHEDULE.id: (SCHEDULE, state)}
+
+
 async def test_only_the_newest_occurrences_are_kept(open_store: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("synapsed.parts.schedules.table.OCCURRENCES_KEPT", 2)
     store = await open_store()
