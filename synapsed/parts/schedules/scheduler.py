@@ -244,7 +244,7 @@ class Scheduler:
             self._woken.clear()
             try:
                 await self._look()
-            except Exception:  # one schedule's fault must not end the others'
+            except Exception:  # the next look may work
                 log.exception("the schedules could not be looked at")
             await self._pause()
 
@@ -283,6 +283,9 @@ class Scheduler:
             if error.details.get("reason") != "closed":
                 log.warning("the store refused", schedule=entry.schedule.id, error=error.message)
                 await pause(self._timers, STORE_RETRY_S)
+        except Exception:  # a defect: without a pause it would be tried again at once, for ever
+            log.exception("a schedule failed", schedule=entry.schedule.id)
+            await pause(self._timers, RECHECK_S)
         finally:
             entry.stale, entry.work = True, None
             self._woken.set()
@@ -394,7 +397,11 @@ class Scheduler:
 def _plan(entries: Sequence[_Entry], zone: ZoneInfo) -> None:
     """Finds the next times; in a thread, since some are years away."""
     for entry in entries:
-        entry.next = next_after(entry.spec, entry.cursor, zone)
+        try:
+            entry.next = next_after(entry.spec, entry.cursor, zone)
+        except Exception:  # one schedule's fault must not end the others'
+            log.exception("a schedule has no times", schedule=entry.schedule.id)
+            entry.next = None
         entry.stale = False
 
 

@@ -396,6 +396,47 @@ async def test_the_disk_is_full_for_a_while(home: Home) -> None:
     assert len(home.tasks) == 1
 
 
+async def test_one_that_fails_is_tried_again_after_a_pause(home: Home) -> None:
+    scheduler = await home.up()
+    await home.start()
+    tried: list[str] = []
+    send = home.manager.tasks.send
+
+    async def faulty(agent_id: str, _request: SendRequest) -> Task:
+        tried.append(agent_id)
+        raise RuntimeError("a defect")
+
+    home.manager.tasks.send = faulty
+    await scheduler.add(daily())
+    await home.rest()
+    home.clock.advance(HOUR / 2)
+    await until(lambda: tried and any(entry.work for entry in scheduler._entries.values()))
+    await until(lambda: any(abs(wait - RECHECK_S) < 0.001 for wait in home.clock.pending()), "it pauses")
+    assert len(tried) == 1
+    home.manager.tasks.send = send
+    home.clock.advance(RECHECK_S)
+    await home.rest()
+    assert home.came() == [("sent", "11-23 08:00")]
+
+
+async def test_one_whose_times_cannot_be_found_ends_no_other(home: Home) -> None:
+    class Faulty:
+        zone = None
+
+        def next_after(self, _instant: int, _zone: ZoneInfo) -> int:
+            raise ValueError("a defect")
+
+    scheduler = await home.up()
+    await home.start()
+    await scheduler.add(daily(name="faulty"))
+    await home.rest()
+    entry = scheduler._entries["faulty"]
+    entry.spec, entry.next, entry.stale = Faulty(), None, True  # type: ignore[assignment]  # no spec that is read fails
+    await scheduler.add(daily())
+    await home.pass_(HOUR / 2 + 1)
+    assert home.came() == [("sent", "11-23 08:00")]
+
+
 # --- what people ask ---
 
 
