@@ -165,7 +165,7 @@ class Tracer(LifeFollower):
 
     async def restore(self) -> None:
         """Sets the cursor to the last daemon's place, else to the beginning of this one, which is noted for the next
-        one. Raises StoreError."""
+        one, if the disk takes it. Raises StoreError."""
         await super().restore()
         self._spans = []
         self.cursor = await asyncio.to_thread(self._load)
@@ -248,7 +248,10 @@ class Tracer(LifeFollower):
             cursor = int(self._settings.cursor.read_text(encoding="ascii"))
             if 0 <= cursor <= self._events.last_id:
                 return cursor
-        self._save(self.cursor)
+        try:
+            self._save(self.cursor)
+        except StoreError as error:  # the first batch that is sent has it written
+            log.warning("the beginning of the traces is not noted", why=error.message)
         return self.cursor
 
     def _save(self, cursor: int) -> None:

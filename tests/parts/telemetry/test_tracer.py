@@ -116,6 +116,18 @@ def tree(spans: Sequence[Span]) -> dict[str, str | None]:
     return {span.name: names.get(span.parent_id or "") for span in spans}
 
 
+async def test_a_disk_that_refuses_the_first_note_ends_no_traces(traced: Traced, tmp_path: Path) -> None:
+    in_the_way = tmp_path / "full"
+    in_the_way.write_text("no directory can be made here")
+    traced._cursor = in_the_way / "traces.cursor"
+    traced.trace()
+    await traced.turn()
+    in_the_way.unlink()
+    await traced.look()
+    assert "invoke_agent fake" in tree(traced.exporter.spans)
+    assert int(traced._cursor.read_text()) > 0
+
+
 async def test_a_task_is_a_trace(traced: Traced) -> None:
     world = traced.world
     task = await world.send(AGENT, "prompt-geheim", context_id="c1", metadata={"traceparent": PARENT})
