@@ -70,6 +70,9 @@ class Pull:
                     await self._while_connected()
         finally:
             await self._tasks.cancel()
+            # If it is begun again, after a fault: no worker works on these lines any more, and all comes again.
+            self._lines.clear()
+            self._in_hand = 0
 
     async def _while_connected(self) -> None:
         client, connects = self._link.client, self._link.connects

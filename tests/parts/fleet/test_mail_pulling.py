@@ -96,3 +96,26 @@ async def test_a_line_that_stands_lets_the_mail_of_others_come(monkeypatch: pyte
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_begun_again_it_takes_the_mail_of_those_that_it_was_busy_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault ends a run, and another one is begun (`Fleet._for_ever`)."""
+    monkeypatch.setattr(mail_pulling, "SILENCE_S", 1e6)
+    taken: asyncio.Queue[str] = asyncio.Queue()
+
+    async def take(delivered: Delivered) -> None:
+        taken.put_nowait(delivered.subject)
+        await asyncio.Event().wait()
+
+    link = FakeLink()
+    mail = mail_pulling.Pull(link, "SYN_IN", "box", "_INBOX_box", take)  # type: ignore[arg-type]
+    for _ in range(2):
+        running = asyncio.create_task(mail.run())
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                assert await link.asked.get() == (1, mail_pulling.BATCH)
+                await link.deliver(1)
+                assert await taken.get() == "syn.to.box.laptop.msg"
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
