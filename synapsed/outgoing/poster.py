@@ -10,6 +10,7 @@ thread of the daemon, and not the daemon's end.
 """
 
 import asyncio
+import errno
 import socket
 import threading
 from collections.abc import AsyncGenerator, Mapping
@@ -70,9 +71,9 @@ class ThreadedResolver(AbstractResolver):
         self._asked.clear()
 
     def _ask(self, question: _Question) -> None:
+        """Begins to look the name up. Raises OSError if the system gives no thread for that."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[_Found] = loop.create_future()
-        self._asked[question] = answer
 
         def told(found: _Found, error: Exception | None) -> None:
             self._slots.release()
@@ -95,7 +96,12 @@ class ThreadedResolver(AbstractResolver):
             with suppress(RuntimeError):  # the daemon has ended meanwhile
                 loop.call_soon_threadsafe(told, found, failure)
 
-        threading.Thread(target=look, name="push-resolver", daemon=True).start()
+        try:
+            threading.Thread(target=look, name="push-resolver", daemon=True).start()
+        except RuntimeError as error:  # else all who ask for that name would wait for ever
+            self._slots.release()
+            raise OSError(errno.EAGAIN, str(error)) from None
+        self._asked[question] = answer
 
 
 def _numeric(address: tuple[Any, ...]) -> str:

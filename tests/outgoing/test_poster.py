@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import threading
 from collections.abc import AsyncGenerator
 
 import pytest
@@ -9,8 +10,9 @@ from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from synapsed.errors import InvalidRequest
-from synapsed.outgoing.poster import HttpPoster, Receipt, ThreadedResolver
+from synapsed.outgoing.poster import LOOKUPS_MAX, HttpPoster, Receipt, ThreadedResolver
 from synapsed.outgoing.screening import AddressScreen
+from tests.fakes.clock import PATIENCE_S
 from tests.parts.a2a.push.receiver import Receiver, receiving
 
 HEADERS = {"Content-Type": "application/a2a+json", "Authorization": "Bearer secret"}
@@ -169,6 +171,19 @@ async def test_new_configs_are_looked_at():
     ):
         with pytest.raises(InvalidRequest):
             await check(url, answer)
+
+
+async def test_a_look_up_for_which_there_is_no_thread_fails_and_the_next_one_works():
+    resolver = ThreadedResolver()
+    before = threading.stack_size(1 << 47)  # more than a process can have: no thread can be begun
+    try:
+        for _ in range(2 * LOOKUPS_MAX):
+            with pytest.raises(OSError, match="thread"):
+                await resolver.resolve("localhost", 80)
+    finally:
+        threading.stack_size(before)
+    async with asyncio.timeout(PATIENCE_S):
+        assert await resolver.resolve("localhost", 80)
 
 
 async def test_names_are_looked_up_beside_the_loop():
