@@ -262,6 +262,10 @@ class _Teller:
                         return
                     log.warning("the store refused", sink=self._name, error=error.message)
                     await pause(self._means.timers, STORE_RETRY_S)
+                except Exception as error:  # a defect: the sink is tried again, and does not end without a word
+                    log.exception("a sink has a fault", sink=self._name)
+                    self.problem = self.problem or f"a fault within synapsed ({type(error).__name__})"
+                    await pause(self._means.timers, RETRY_MAX_S)
         finally:
             if port is not None:
                 await port.close()

@@ -16,7 +16,7 @@ from synapsed.model.link import LinkAlert
 from synapsed.model.task import Task
 from synapsed.parts.attention import notifier as notifier_module
 from synapsed.parts.attention.notification_policy import HOLD_S, Notice
-from synapsed.parts.attention.notifier import FAILING_AFTER, Notifier, NotifyMeans
+from synapsed.parts.attention.notifier import FAILING_AFTER, RETRY_MAX_S, Notifier, NotifyMeans
 from synapsed.parts.attention.notify import NotifyConfig, Sink
 from synapsed.parts.attention.running import Presence
 from synapsed.parts.attention.sent_notices import Mark, Marks, digest
@@ -302,6 +302,18 @@ async def test_a_fault_within_a_sink_does_not_end_it(house: House) -> None:
     await house.passes(2)
     assert len(port.told) == 1
     assert notifier.states() == {"phone": ""}
+
+
+async def test_a_fault_beside_a_sink_does_not_end_it_and_is_said(house: House) -> None:
+    notifier = await house.sinks("desk")
+    presence, house.presence = house.presence, None  # type: ignore[assignment]  # a defect
+    await house.asks()
+    await house.passes(HOLD_S + 1)
+    assert notifier.states() == {"desk": "a fault within synapsed (AttributeError)"}
+    house.presence = presence
+    await house.passes(RETRY_MAX_S + 1)
+    assert house.ports["desk"].titles == ["fake asks for a permission"]
+    assert notifier.states() == {"desk": ""}
 
 
 async def test_what_is_over_before_a_sink_could_be_reached_is_not_told(house: House) -> None:
