@@ -69,7 +69,7 @@ class Backups:
             return None
         try:
             return await asyncio.to_thread(self._look, self._clock.wall())
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, sqlite3.Error, RuntimeError) as error:  # RuntimeError: no thread could be begun
             log.warning("the database could not be copied", folder=str(self._folder), error=str(error))
             return None
 

@@ -154,22 +154,30 @@ class Upkeep:
         lost: dict[str, Path] = {}
         try:
             while True:
-                found, files = await asyncio.to_thread(self._look, premises, self._launches())
-                self._tell(found)
-                self._settle("files", files)
-                lost |= found
-                if lost:
-                    made = await self._make_again(lost)
-                    lost |= await asyncio.to_thread(premises.made_again, made)
+                try:
+                    await self._check(premises, lost)
+                except Exception:  # too many open files, or no thread for it: no reason to end the daemon
+                    log.exception("the daemon's files could not be looked at")
                 await asyncio.sleep(LOOK_EVERY_S)
         finally:
             self._folders.close()
+
+    async def _check(self, premises: Premises, lost: dict[str, Path]) -> None:
+        """Adds what is missing to `lost`, and makes again what can be made."""
+        found, files = await asyncio.to_thread(self._look, premises, self._launches())
+        lost |= found
+        self._tell(found)
+        self._settle("files", files)
+        if lost:
+            made = await self._make_again(lost)
+            lost |= await asyncio.to_thread(premises.made_again, made)
 
     def _look(self, premises: Premises, launches: Sequence[LaunchRecord]) -> tuple[dict[str, Path], str]:
         """Returns the missing files, and the warning about the installed files. Blocks: runs in a thread."""
         self._folders.keep(time.monotonic())
         _call_unfound(launches)
-        return premises.find_deleted(), self._installed.problem()
+        files = self._installed.problem()
+        return premises.find_deleted(), files  # last: it returns each change once
 
     def _tell(self, lost: Mapping[str, Path]) -> None:
         for name, place in lost.items():

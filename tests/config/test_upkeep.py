@@ -1,14 +1,18 @@
 """What keeps the folders of the sockets, and asks keepers for theirs."""
 
+import asyncio
+import errno
 import fcntl
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from synapsed.config.paths import Paths
-from synapsed.supervisor.upkeep import HOOKS_SOCKET, LOCK, RUN_LOCK, TOUCH_EVERY_S, KeptFolders, Premises
+from synapsed.supervisor.upkeep import HOOKS_SOCKET, LOCK, RUN_LOCK, TOUCH_EVERY_S, KeptFolders, Premises, Upkeep
+from tests.fakes.clock import PATIENCE_S
 
 
 def is_shared(folder: Path) -> bool:
@@ -76,3 +80,25 @@ def test_a_file_that_is_removed_while_others_are_made_again(tmp_path: Path) -> N
     assert set(premises.made_again({LOCK, RUN_LOCK})) == {RUN_LOCK}, "it was made, and is gone again"
     assert set(premises.find_deleted()) == {HOOKS_SOCKET}
     assert premises.find_deleted() == {}
+
+
+async def test_a_look_that_fails_is_not_the_last_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The daemon ends with this task."""
+    monkeypatch.setattr("synapsed.supervisor.upkeep.LOOK_EVERY_S", 0.0)
+    looks: asyncio.Queue[None] = asyncio.Queue()
+
+    def launches() -> Any:
+        looks.put_nowait(None)
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    unused: Any = None
+    paths = Paths.from_environ({"SYNAPSED_HOME": str(tmp_path)})
+    upkeep = Upkeep(paths, lock=unused, store=unused, servers=unused, hooks={}, token="", launches=launches)
+    running = asyncio.create_task(upkeep.run())
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            await looks.get()
+            await looks.get()
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
