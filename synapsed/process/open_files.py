@@ -53,11 +53,12 @@ class OwnLog:
             found = os.fstat(self._fd)
             if found.st_size <= LOG_MAX or not os.path.samestat(found, self._path.stat()):
                 return False
-            self._path.replace(self._path.with_suffix(".log.1"))
-            new = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            begun = self._path.with_suffix(".log.new")  # first: without it, nothing would be found at the log's place
+            with os.fdopen(os.open(begun, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600), "ab") as new:
+                self._path.replace(self._path.with_suffix(".log.1"))
+                begun.replace(self._path)
+                for fd in (1, 2):
+                    os.dup2(new.fileno(), fd)
         except OSError:
             return False  # the next call tries again
-        for fd in (1, 2):
-            os.dup2(new, fd)
-        os.close(new)
         return True

@@ -41,13 +41,17 @@ def own(tmp_path: Path) -> tuple[Path, int]:
 
 
 LOOK = """
-import os, sys
+import os, resource, sys
 from pathlib import Path
 from synapsed.process.open_files import LOG_MAX, OwnLog
+MANY = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 log = OwnLog(Path(sys.argv[1]))
 os.write(2, b"x" * LOG_MAX)
 assert not log.rotate()
 os.write(2, b"one more\\n")
+resource.setrlimit(resource.RLIMIT_NOFILE, (3, MANY))
+assert not log.rotate(), "no file can be opened"
+resource.setrlimit(resource.RLIMIT_NOFILE, (MANY, MANY))
 assert log.rotate()
 os.write(2, b"the next\\n")
 os.write(1, b"to both\\n")
