@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
 from typing import Any
 
+import structlog
 from aiohttp import WSCloseCode, WSMsgType, hdrs, web
 
 from synapsed.api.context import CONTEXT
@@ -17,6 +18,8 @@ CLOSE_SECONDS = 1.0
 HEARTBEAT = 20.0
 """Seconds between pings over TCP: after half of that a peer without an answer is dropped. Over the Unix socket a dead
 peer is noticed without pings, and a suspended one may stay."""
+
+log = structlog.stdlib.get_logger("synapsed.api")
 
 
 def is_upgrade(request: web.Request) -> bool:
@@ -73,6 +76,9 @@ async def _send_all(request: web.Request, socket: web.WebSocketResponse, bodies:
             request.transport.abort()
     except ConnectionError:
         pass  # the client has left
+    except Exception:  # a client that stayed connected would take the silence for news that are none
+        log.exception("a stream failed")
+        await socket.close(code=WSCloseCode.INTERNAL_ERROR)
     finally:
         await items.aclose()
 

@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 import pytest
+from aiohttp import WSCloseCode, WSMsgType
 
 from synapsed.documents.budget import BUDGET
 from synapsed.model.agent import Activity
@@ -107,6 +108,21 @@ async def test_who_wants_batches_gets_them(api: Api):
         alone = await socket.receive_json(timeout=30)
     assert [event["data"]["evidence"] for event in got] == ["1", "2", "3"]
     assert (alone["event"], alone["id"]) == ("activity", 4)
+
+
+async def test_a_socket_whose_stream_fails_is_closed(api: Api, monkeypatch: pytest.MonkeyPatch):
+    """One that stayed open would look as if nothing happened any more."""
+
+    async def faulty(*_: object, **__: object) -> None:
+        raise RuntimeError("a defect")
+
+    async with api.http.ws_connect("/events") as socket:
+        await tell(api, (CLAUDE, busy("1")))
+        assert (await socket.receive_json(timeout=30))["id"] == 1
+        monkeypatch.setattr(type(api.control.events), "page", faulty)
+        await tell(api, (CLAUDE, busy("2")))
+        told = await socket.receive(timeout=30)
+    assert (told.type, told.data) == (WSMsgType.CLOSE, WSCloseCode.INTERNAL_ERROR)
 
 
 async def test_a_large_event_is_cut_and_read_by_its_id(api: Api):
