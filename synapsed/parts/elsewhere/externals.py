@@ -354,7 +354,9 @@ class Externals:
             there = host_of(alias)
             tunnel = None if there is None or self._hosts is None else self._hosts.tunnel(there[1])
             credentials = NONE if tunnel is not None else await asyncio.to_thread(self._book.secret, alias)
-            known = self._remotes.setdefault(alias, await self._connected(agent, credentials, tunnel))
+            made = await self._connected(agent, credentials, tunnel)
+            if (known := self._remotes.setdefault(alias, made)) is not made:
+                await made.close()  # another caller was faster
         return known
 
     async def _connected(

@@ -139,6 +139,20 @@ async def test_a_stream_begins_with_where_the_task_is(far, here: Here, api: Api)
     assert told.state is TaskState.INPUT_REQUIRED
 
 
+async def test_of_two_connections_that_are_made_at_once_one_is_closed(far, here: Here, monkeypatch):
+    closed = []
+    close = Remote.close
+
+    async def noted(self: Remote) -> None:
+        closed.append(self)
+        await close(self)
+
+    monkeypatch.setattr(Remote, "close", noted)
+    one, other = await asyncio.gather(here.externals.remote("far"), here.externals.remote("far"))
+    assert one is other
+    assert [each is one for each in closed] == [False]
+
+
 async def test_a_stream_that_is_not_heard_to_its_end_is_closed(far, here: Here, api: Api, monkeypatch):
     streams = []
 
