@@ -143,13 +143,17 @@ class PastDates:
         )
 
     def instant(self, date: float) -> float:
-        """Returns the last instant at which the wall clock was at `date`; now for the future."""
-        until = self.note()
-        for begin, offset in reversed(self._steps):
+        """Returns the last instant at which the wall clock was at `date`. For a date that it has left out, returns the
+        instant at which it was set past that date; for the future, now."""
+        ends = [*(begin for begin, _ in self._steps[1:]), self.note()]
+        spans = [*zip(self._steps, ends, strict=True)][::-1]
+        for (begin, offset), end in spans:
+            if begin <= date - offset <= end:
+                return date - offset
+        for (begin, offset), end in spans:
             if date - offset >= begin:
-                return min(date - offset, until)
-            until = begin
-        return min(date - self._steps[0][1], until)
+                return min(date - offset, end)
+        return min(date - self._steps[0][1], ends[0])
 
 
 def backoff(failures: int, *, initial: float, factor: float, maximum: float) -> float:
