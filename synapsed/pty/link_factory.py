@@ -55,6 +55,7 @@ from synapsed.pty.program_version import VersionReader
 from synapsed.pty.prompt_learning import PROMPTS_FILE, KeptPrompts
 from synapsed.pty.pty_link import PtyLink
 from synapsed.pty.shared_timer import Rounds
+from synapsed.pty.stopped_turn import STOPPED_FILE, KeptStop
 from synapsed.pty.window import LastSeen, bounded
 from synapsed.screens.harmful_output import HarmRecord
 from synapsed.screens.pool import ScreenPool
@@ -274,6 +275,7 @@ class PtyLinkFactory:
         command = (record.profile, profile.command or "", *profile.args, *record.args)
         program = context.program.rpartition(" ")[0].rpartition(" ")[0] if context is not None else ""  # the path alone
         kept = KeptPrompts(agent_dir / PROMPTS_FILE, command, program=program, told=record.prompt, cwd=record.cwd)
+        kept_stop = KeptStop(agent_dir / STOPPED_FILE, launched.launch_id)
         return PtyLink(
             agent_id=record.id,
             profile=profile,
@@ -286,6 +288,8 @@ class PtyLinkFactory:
             rounds=self.rounds,
             own_size=(record.cols, record.rows),
             kept_prompts=kept,
+            kept_stop=kept_stop,
+            stopped=await kept_stop.load() if adopted else None,
             prompts=await asyncio.to_thread(kept.load) if profile.composer.usual else (),
             channels=channels,
             way=delivering(channels),

@@ -13,6 +13,7 @@ from synapsed.profiles.profile import Profile
 from synapsed.pty.prompt_learning import KeptPrompts
 from synapsed.pty.session import Session
 from synapsed.pty.shared_timer import Rounds, Visited
+from synapsed.pty.stopped_turn import KeptStop
 from synapsed.pty.viewers import Viewers
 from synapsed.terminal.screen_messages import Stage
 
@@ -107,3 +108,4 @@ class LinkedTerminal:
     store: Store
     clock: Clock
     kept_prompts: KeptPrompts | None = None
+    kept_stop: KeptStop | None = None

@@ -36,6 +36,7 @@ from synapsed.pty.prompt_learning import KeptPrompts
 from synapsed.pty.readiness import SILENT_KEEPER
 from synapsed.pty.screen_looks import KernelWitness
 from synapsed.pty.session import Session
+from synapsed.pty.stopped_turn import KeptStop, StoppedMessage
 from synapsed.pty.stopping import Stopping
 from synapsed.pty.turn_worker import TurnWorker
 from synapsed.pty.undrawn_output import UndrawnOutput
@@ -104,12 +105,15 @@ class PtyLink(ProgramLink):
         way: Delivering | None = None,
         adopted: bool = False,
         kept_prompts: KeptPrompts | None = None,
+        kept_stop: KeptStop | None = None,
+        stopped: StoppedMessage | None = None,
         prompts: tuple[LearnedPrompt, ...] = (),
         **program: Any,
     ) -> None:
         """Makes a link. `own_size` is the window's size while no viewer that may type is attached; `way`: the channel
         over which the program takes messages; `adopted`: the program ran before this daemon; `prompts` are the kept
-        prompts; `program`: the arguments of `ProgramLink`."""
+        prompts; `stopped` is the message of the turn that was stopped last; `program`: the arguments of
+        `ProgramLink`."""
         super().__init__(**program)
         agent_id, profile, stage, clock = self._agent_id, self._profile, self._stage, self._clock
         self._channels = channels
@@ -120,10 +124,19 @@ class PtyLink(ProgramLink):
         self._first_look: asyncio.Timeout | None = None
         """Time limit of the first look, while the look is awaited."""
         terminal = LinkedTerminal(
-            agent_id, profile, self._session, stage, self._program, channels, self._store, clock, kept_prompts
+            agent_id,
+            profile,
+            self._session,
+            stage,
+            self._program,
+            channels,
+            self._store,
+            clock,
+            kept_prompts,
+            kept_stop,
         )
         self._driver = driver = Driver(terminal, looked=self._looked, resized=self._resized)
-        self._stopping = Stopping(terminal, perform=driver.undertake)
+        self._stopping = Stopping(terminal, perform=driver.undertake, left=stopped)
         self._person_keys = PersonKeys(terminal, driver, self._stopping)
         self._window = Window(
             profile,

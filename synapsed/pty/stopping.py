@@ -15,6 +15,7 @@ from synapsed.pty import turn_types as turns
 from synapsed.pty.channel_delivery import ChannelDelivery
 from synapsed.pty.keyboard import Steps, Tell, UntilRecorded, Work, leaving, look_now, wait_for
 from synapsed.pty.linked_terminal import LinkedTerminal
+from synapsed.pty.stopped_turn import StoppedMessage
 from synapsed.pty.turn import PtyTurn
 from synapsed.terminal.keynames import as_bytes
 from synapsed.terminal.look import Look
@@ -48,16 +49,26 @@ message that was given up."""
 
 
 class Stopping:
-    """Stops the turns of one program by keys. `perform` starts a procedure."""
+    """Stops the turns of one program by keys. `perform` starts a procedure; `left` is the message of a turn that was
+    stopped for the last daemon."""
 
-    def __init__(self, terminal: LinkedTerminal, *, perform: Callable[[Steps[object]], None]) -> None:
+    def __init__(
+        self,
+        terminal: LinkedTerminal,
+        *,
+        perform: Callable[[Steps[object]], None],
+        left: StoppedMessage | None = None,
+    ) -> None:
         self._profile = terminal.profile
         self._session = terminal.session
         self._keyboard = terminal.session.keyboard
         self._exited = terminal.program.exited.done
         self._perform = perform
-        self._stopped: tuple[PtyTurn, float] | None = None
-        """The turn that was stopped last, and the time of its stop: the program may still put its message back."""
+        self._program, self._kept, self._clock = terminal.program, terminal.kept_stop, terminal.clock
+        self._left = left
+        self._stopped: tuple[StoppedMessage, PtyTurn | None, float] | None = None
+        """The message of the turn that was stopped last, the turn (None: one of the last daemon), and the time of its
+        stop: the program may still put the message back."""
         self._untaken: tuple[PtyTurn, float] | None = None
         """A turn that was given up when its message was submitted but not taken, and the time: the program may take the
         message late."""
@@ -92,7 +103,7 @@ class Stopping:
             return False
         # Some programs put an interrupted message back for editing; only that text is removed.
         yield from self._keyboard.clear_if(turn.holds)
-        self._stopped = (turn, self._session.now)
+        self._stopped = (StoppedMessage.of(turn), turn, self._session.now)
         return True
 
     def _press(self, stopped: Callable[[Look], bool], message: str | None) -> Steps[bool]:
@@ -110,29 +121,40 @@ class Stopping:
         """Handles late effects of a stop: removes a message that is put back late, stops a message that is taken late,
         closes a dialog that our keys open late. Does none of this if a person has typed since (who may have fetched the
         text), or if another turn runs."""
-        self._stopped, self._untaken = self._still(self._stopped), self._still(self._untaken)
-        if self._stopped is not None and leaving(look) is not None and not self._keyboard.interrupting:
-            self._stopped = None
-            self._perform(self._keyboard.leave_opened())
-            return
-        settled = look.verdict.settled or self._session.now - look.still_since >= JUDGED_S
-        if self._stopped is not None and look.composer.state == "draft" and settled:
-            turn, _ = self._stopped
-            if turn.holds(look.composer.text):
-                self._stopped = None
-                self._perform(self._keyboard.clear())
-        if self._untaken is not None and _works(look):
-            turn, _ = self._untaken
-            self._untaken = None
-            self._perform(self._stop_late(turn))
+        if self._left is not None:
+            self._stopped, self._left = (self._left, None, self._clock.monotonic()), None
+        if self._stopped is not None:
+            message, turn, at = self._stopped
+            settled = look.verdict.settled or self._session.now - look.still_since >= JUDGED_S
+            if not self._may_follow(turn, at):
+                self._forget(message)
+            elif leaving(look) is not None and not self._keyboard.interrupting:
+                self._forget(message, self._keyboard.leave_opened())
+                return
+            elif settled and look.composer.state == "draft" and message.is_in(look.composer.text):
+                self._forget(message, self._keyboard.clear())
+        if self._untaken is not None:
+            turn, at = self._untaken
+            if not self._may_follow(turn, at):
+                self._untaken = None
+            elif _works(look):
+                self._untaken = None
+                self._perform(self._stop_late(turn))
 
-    def _still(self, left: tuple[PtyTurn, float] | None) -> tuple[PtyTurn, float] | None:
-        """Returns `left` while such late effects must be of that turn; else None."""
-        if left is None or self._session.hands_at > left[1] or self._session.now - left[1] > LATE_S:
-            return None
+    def _forget(self, message: StoppedMessage, last: Steps[object] | None = None) -> None:
+        """Expects nothing more of the stopped turn after the procedure `last`."""
+        self._stopped = None
+        if last is not None:
+            self._perform(last)
+        if self._kept is not None:
+            self._program.tasks.spawn(self._kept.remove(message))
+
+    def _may_follow(self, turn: PtyTurn | None, at: float) -> bool:
+        """Returns True while effects of the stop of `turn` at `at` may come, and must be of that turn."""
+        if self._session.hands_at > at or self._session.now - at > LATE_S:
+            return False
         other = self._session.turn
-        waits = other is None or other.over or other.state.phase is turns.Phase.PREPARED
-        return left if waits or other is left[0] else None
+        return other is None or other.over or other.state.phase is turns.Phase.PREPARED or other is turn
 
     def _stop_late(self, turn: PtyTurn) -> Steps[None]:
         """Stops a program that has begun late with a message whose task is published as canceled."""

@@ -31,6 +31,7 @@ from synapsed.pty.keyboard import Steps
 from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.screen_looks import KernelChecks, Looks
 from synapsed.pty.session_commands import SessionCommand
+from synapsed.pty.stopped_turn import StoppedMessage
 from synapsed.pty.streaming import TOLD_MAX
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_machine import TurnMachine
@@ -138,6 +139,7 @@ class TurnWorker(TurnPerformer[PtyTurn]):
         self._stage = terminal.stage
         self._program = terminal.program
         self._channels = terminal.channels
+        self._kept_stop = terminal.kept_stop
         self._looks = looks
         self._unread = looks.unread
         self._kernel = kernel
@@ -243,7 +245,9 @@ class TurnWorker(TurnPerformer[PtyTurn]):
     async def _say(self, event: LinkTurnNews, *, left: bool) -> Sequence[turns.Command]:
         """Reports the event to the agent. Text that is `left` in the composer is removed first; but the report comes
         first if the text may appear only later."""
-        session = self._session
+        session, turn = self._session, self._session.turn
+        if isinstance(event, LinkTurnInterrupted) and turn is not None and self._kept_stop is not None:
+            await self._kept_stop.save(StoppedMessage.of(turn))  # first: with the report, the turn's record ends
         stays = left and (isinstance(event, LinkUndelivered) or await self._unread.ask())
         if left and not stays:
             await self._take_back()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,7 @@ from synapsed.profiles.screen_spec import BusySigns, Composer, Dialog, Interrupt
 from synapsed.pty.driver import Driver
 from synapsed.pty.keyboard import Steps
 from synapsed.pty.session import Session
+from synapsed.pty.stopped_turn import KeptStop, StoppedMessage
 from synapsed.pty.stopping import LATE_S, Stopping
 from synapsed.pty.turn import PtyTurn
 from synapsed.pty.turn_types import Command, Phase, Save, TurnState
@@ -39,7 +41,7 @@ SILENT = PROFILE.model_copy(update={"busy": BusySigns()})
 class Program:
     """A terminal whose screen the test draws, and everything around `Stopping` that it acts on."""
 
-    def __init__(self, profile: Profile = PROFILE) -> None:
+    def __init__(self, profile: Profile = PROFILE, left: StoppedMessage | None = None) -> None:
         self.clock = FakeClock()
         launch: Any = SimpleNamespace(spool_start=0)
         self.stage = LocalStage(profile, launch, (40, 5), None, 0.0)
@@ -60,7 +62,7 @@ class Program:
         driver.looks.until = self.until  # type: ignore[method-assign]
         driver.kernel.rests_with_keys_read = self.rests  # type: ignore[method-assign]
         driver.turn.add = self.commands.extend  # type: ignore[method-assign]
-        self.stopping = Stopping(terminal, perform=self.works.append)
+        self.stopping = Stopping(terminal, perform=self.works.append, left=left)
 
     @property
     def turn(self) -> PtyTurn | None:
@@ -239,6 +241,45 @@ async def test_a_message_that_is_given_back_late_is_removed(change: str) -> None
     for work in program.works:
         await program.driver.perform(work)
         assert program.look().composer.state == "empty"
+
+
+@pytest.mark.parametrize("change", ["none", "late", "a person types", "other words", "another turn", "too late"])
+async def test_a_message_that_was_given_back_to_the_last_daemon_is_removed(change: str) -> None:
+    """The last daemon was killed after it had published the end of the task, and before it had removed the message."""
+    program = Program(left=StoppedMessage(text="hello", shown="hello"))
+    program.clock.advance(1000.0)
+    if change != "none":
+        look, program.session.now = program.look(), 0.0  # a link's first look is before its session's first judgement
+        program.stopping.looked(look)
+        program.later(change)
+    program.draw("> my words" if change == "other words" else "> hello")
+    program.stopping.looked(program.look())
+    assert len(program.works) == (change in ("none", "late"))
+    for work in program.works:
+        await program.driver.perform(work)
+        assert program.look().composer.state == "empty"
+
+
+async def test_the_next_daemon_knows_the_message_of_the_last_stop(tmp_path: Path) -> None:
+    """Only for the same launch, and until nothing more of it is expected."""
+    path, message = tmp_path / "stopped.json", StoppedMessage(text="hello\nyou", shown="[Pasted # lines]")
+    kept = KeptStop(path, "launch")
+    assert await kept.load() is None
+    await kept.save(message)
+    assert path.stat().st_mode & 0o077 == 0
+    assert await KeptStop(path, "another launch").load() is None
+    left = await (successor := KeptStop(path, "launch")).load()
+    assert left is not None
+    assert [left.is_in(one) for one in ("hello", "[Pasted 2 lines]", "hello there", "")] == [True, True, False, False]
+    await successor.remove(message)
+    assert path.exists(), "of another stop"
+    await successor.remove(left)
+    assert not path.exists()
+    path.write_bytes(b"{")
+    assert await kept.load() is None
+    path.unlink()
+    path.mkdir()
+    await kept.save(message)  # it is logged
 
 
 @pytest.mark.parametrize("late", [False, True])

@@ -13,6 +13,7 @@ from synapsed.keepers.keeper_messages import KeeperRefused
 from synapsed.model.agent import Activity
 from synapsed.model.facts import TurnEnded
 from synapsed.model.link import (
+    LinkEvent,
     LinkTurnEnded,
     LinkTurnFailed,
     LinkTurnInterrupted,
@@ -27,6 +28,7 @@ from synapsed.profiles.screen_spec import (
 )
 from synapsed.pty.keyboard import BACKSPACE
 from synapsed.pty.session import HANDS_OFF_S
+from synapsed.pty.stopped_turn import KeptStop
 from synapsed.pty.turn_types import EMPTY_UNTOLD_S, UNANSWERED_S, UNKNOWN, WORKED_UNSEEN_S, Phase, Save
 from synapsed.screens.harmful_output import HarmRecord
 from synapsed.screens.pool import ScreenPool
@@ -466,6 +468,39 @@ async def test_the_mark_of_an_earlier_turn_is_no_word_on_a_message_that_was_take
     await terminal.judge(0.1)
     await terminal.record()
     assert type(terminal.events[-1]) is LinkTurnInterrupted
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
+
+
+async def test_the_message_of_a_stopped_turn_is_kept_before_its_end_is_reported(tmp_path: Path) -> None:
+    """With the report its record ends, and the program may give the message back to the next daemon."""
+    terminal, kept = Terminal(), KeptStop(tmp_path / "stopped.json", "l")
+    terminal.driver.turn._kept_stop = kept
+    known: list[object] = []
+
+    def emit(event: LinkEvent) -> None:
+        terminal.emit(event)
+        known.extend([kept._path.exists()] if isinstance(event, LinkTurnInterrupted) else [])
+
+    terminal.driver._program.emit = emit
+    worker = await terminal.begin()
+    await until(terminal.driver.turn.idle.is_set)
+    terminal.draw("> hello")
+    await terminal.judge(1.0)
+    await terminal.record()
+    terminal.draw("working")
+    await terminal.judge(1.0)
+    await terminal.record()
+    assert terminal.session.turn is not None
+    terminal.driver.turn.add(terminal.session.turn.interrupt())
+    await terminal.record()
+    terminal.draw("> hello")
+    await terminal.judge(10.0)
+    await until(lambda: known)
+    assert known == [True]
+    left = await KeptStop(kept._path, "l").load()
+    assert left is not None
+    assert left.is_in("hello")
     worker.cancel()
     await asyncio.gather(worker, return_exceptions=True)
 

@@ -27,6 +27,7 @@ from synapsed.parts.session_server.delivery import SessionDelivery
 from synapsed.pipes.acp_session import AcpSession
 from synapsed.pty.channel_delivery import ChannelDelivery
 from synapsed.pty.channel_way import ChannelWay
+from synapsed.pty.keyboard import Keyboard
 from synapsed.pty.turn_types import Say
 
 BEFORE_WRITE = "before the write"
@@ -35,6 +36,7 @@ ON_RECORD = "before its turn is on record"
 ASKED = "at a question"
 ANSWERED = "between an answer and its reply"
 ENDED = "before the end is on record"
+GIVEN_BACK = "before a message that was given back is removed"
 
 STEPS = (BEFORE_WRITE, WRITTEN, ON_RECORD, ASKED, ANSWERED, ENDED)
 
@@ -101,6 +103,7 @@ def wrap_all() -> None:
         ENDED,
         when=lambda _turn, command: isinstance(command, Say) and isinstance(command.event, LinkTurnEnded),
     )
+    wrap(Keyboard, "clear", GIVEN_BACK)
     wrap(KeeperConnection, "send", WRITTEN, when=_has(b'"session/prompt"'), after=True)
     wrap(AcpSession, "_asked", ASKED)
     wrap(KeeperConnection, "send", ANSWERED, when=_has(b'"outcome"'), after=True)

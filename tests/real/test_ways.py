@@ -9,6 +9,7 @@ import signal
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,7 +23,7 @@ from tests.real.conftest import CliHome
 from tests.real.looks import LOOKS
 from tests.real.model import Model
 from tests.real.script import expected_answer
-from tests.real.ways import ACP, PIPES, STRUCTURED, WAYS, Way, note, typed
+from tests.real.ways import ACP, PIPES, STRUCTURED, TYPED, WAYS, Way, note, typed
 from tests.support.daemon import PATIENCE_S, Daemon, eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(1800)]
@@ -40,6 +41,9 @@ QUESTIONS = (dying.ASKED, dying.ANSWERED, "at a permission")
 
 CLOSED_S = 1.0
 """Of a question that is answered on one side, the other side is rid of it by then."""
+
+GIVEN_BACK_S = 10.0
+"""By then a program that is stopped has put its message back, if it does so at all."""
 
 OFF_SCREEN = (Way("codex", "keys"), Way("gemini", "keys"))
 """Nothing but their screens has what they say before it is whole, and these show Markdown drawn."""
@@ -243,6 +247,34 @@ def test_a_turn_is_canceled(way: Way, held: Held) -> None:
         assert agent.daemon.ended(task)["status"] == "canceled"
         agent.ask_exactly(f"And {nonce()}.")
     note(way, "a turn is canceled, the next one runs", "yes")
+
+
+@pytest.mark.parametrize("way", TYPED, ids=str)
+def test_what_a_stopped_program_gives_back_is_removed_by_the_next_daemon(
+    way: Way, held: Held, daemon: DyingDaemon
+) -> None:
+    """It was stopped before its first words, and the daemon is killed before it has removed the message. Else the next
+    one takes it for a person's draft, and holds all others back."""
+    agent, given = held(way), 0
+    for _ in range(N):
+        word = nonce()
+        daemon.dies_at(dying.GIVEN_BACK)
+        task = agent.send(f"{word} [[hold:never-{word}]] [[answer:lines20]]")
+        agent.model.wait_for_turn(word)
+        canceling = threading.Thread(target=daemon.ctl, args=("cancel", task))
+        canceling.start()
+        assert daemon.process is not None
+        try:
+            daemon.process.wait(GIVEN_BACK_S)
+            given += 1
+        except subprocess.TimeoutExpired:  # the program gave nothing back, or the message was not yet taken
+            (daemon.home / dying.FILE).unlink(missing_ok=True)
+            daemon.kill9()
+        canceling.join()
+        daemon.start()
+        assert daemon.ended(task)["status"] == "canceled"
+        agent.ask_exactly(f"And {nonce()}.")
+    note(way, "what is given back is removed by the next daemon", f"{given} of {N}")
 
 
 @exact
