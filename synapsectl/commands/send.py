@@ -10,6 +10,7 @@ from typing import Any
 from synapsectl.context import CommandContext
 from synapsectl.daemon import ensure_daemon
 from synapsectl.errors import NOT_FOUND, ApiError, CtlError, UsageError
+from synapsectl.given_paths import from_home
 from synapsectl.handed_over import prepare
 from synapsectl.interrupts import interrupt_all
 from synapsectl.messages import build_parts, divided, give, read_text
@@ -83,7 +84,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="start the agent again for it, without its conversation",
     )
-    parser.add_argument("--file", action="append", default=[], metavar="FILE", help="a file to go with it; repeatable")
+    parser.add_argument(
+        "--file", action="append", type=from_home, default=[], metavar="FILE", help="a file to go with it; repeatable"
+    )
     parser.add_argument("--command", action="store_true", help="let a leading / or ! be a command of the program")
     parser.add_argument(
         "--idempotency-key",

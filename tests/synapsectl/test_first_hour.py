@@ -116,6 +116,23 @@ def test_a_second_one_in_a_folder_is_told_of_the_first(daemon: FakeDaemon, ctl: 
     assert "'synapsectl restart claude' goes on with what claude had begun" in ctl("start", "claude").err
 
 
+def test_a_home_that_the_shell_left_to_the_tool(
+    daemon: FakeDaemon, ctl: Ctl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """bash and zsh pass on `--cwd=~/work` as it is typed."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    for folder in (tmp_path / "work", tmp_path / "~" / "odd"):
+        folder.mkdir(parents=True)
+    for typed, folder in (("~/work", tmp_path / "work"), ("~", tmp_path / "~"), ("~/odd", tmp_path / "~/odd")):
+        assert ctl("start", "dummy", f"--cwd={typed}").code == 0
+        assert daemon.requests[-1][2]["cwd"] == os.path.realpath(folder), "one that is named so is meant"
+    (tmp_path / "work/note.txt").write_text("hi")
+    assert ctl("send", "claude", "look", "--file=~/work/note.txt").code == 0
+    missing = ctl("start", "dummy", "--cwd=~/gone")
+    assert (missing.code, f"{tmp_path}/gone is no directory" in missing.err) == (2, True), missing
+
+
 def interrupt() -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
