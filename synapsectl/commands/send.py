@@ -94,7 +94,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="what is sent again under the same key is the same task: for repeating a send that ended with code 8",
     )
     parser.add_argument(
-        "--save", metavar="DIR", help="with --wait: save the files and data that come with the answer in this folder"
+        "--save",
+        type=from_home,
+        metavar="DIR",
+        help="with --wait: save the files and data that come with the answer in this folder",
     )
     parser.add_argument("--json", action="store_true", help="print the task as a JSON document")
     parser.add_argument("--no-spawn-daemon", action="store_true", help="fail where no daemon runs")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from synapsectl.commands.keys import KEYS, meant_key
 from synapsectl.output import display_width, fold
+from synapsectl.parsing import command_line, parsers
 from synapsed.cli import main as daemon_main
 from synapsed.errors import Busy, UnknownProfile
 from synapsed.model.agent import Activity, ProcessState
@@ -131,6 +132,26 @@ def test_a_home_that_the_shell_left_to_the_tool(
     assert ctl("send", "claude", "look", "--file=~/work/note.txt").code == 0
     missing = ctl("start", "dummy", "--cwd=~/gone")
     assert (missing.code, f"{tmp_path}/gone is no directory" in missing.err) == (2, True), missing
+
+
+EXPAND_THEMSELVES = ("synapsectl report", "synapsectl profiles")
+"""These make the path absolute when they use it."""
+
+
+def test_every_option_that_names_a_file_may_begin_at_the_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else `--save=~/out` makes a folder that is called `~`."""
+    monkeypatch.setenv("HOME", "/home/me")
+    found = 0
+    for parser in parsers(command_line()):
+        for action in parser.own_actions:
+            if action.option_strings and (action.metavar in ("FILE", "DIR") or action.dest == "cwd"):
+                if parser.prog.startswith(EXPAND_THEMSELVES):
+                    continue
+                assert callable(action.type), (parser.prog, action.option_strings)
+                assert str(action.type("~/it")) == "/home/me/it"
+                assert str(action.type("it")) == "it"
+                found += 1
+    assert found > 9
 
 
 def interrupt() -> None:
