@@ -12,6 +12,7 @@ from synapsectl.commands.list_ import notes_on
 from synapsectl.context import CommandContext
 from synapsectl.daemon import ensure_daemon
 from synapsectl.errors import ApiError, NoDaemon, TimedOut, UsageError
+from synapsectl.given_paths import from_home
 from synapsectl.output import is_text, named
 from synapsectl.parsing import nearest
 from synapsectl.prompts import tell_waiting
@@ -45,7 +46,7 @@ def add_start_options(parser: argparse.ArgumentParser) -> None:
     ports = parser.add_mutually_exclusive_group()
     ports.add_argument("--port", type=int, help="the agent's own port; one of the profile's range otherwise")
     ports.add_argument("--no-port", action="store_true", help="no port of its own: the main listener serves it")
-    parser.add_argument("--cwd", help="its working directory; the current one otherwise")
+    parser.add_argument("--cwd", type=from_home, help="its working directory; the current one otherwise")
     parser.add_argument(
         "--env", action="append", default=[], metavar="K=V", help="a variable of its environment; may be repeated"
     )

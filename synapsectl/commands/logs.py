@@ -9,6 +9,7 @@ from pathlib import Path
 from synapsectl.client import SLOW_TIMEOUT, agent_path, document_of
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, NoDaemon, TimedOut, UsageError
+from synapsectl.given_paths import from_home
 from synapsectl.output import as_json
 from synapsectl.plain import PlainText
 
@@ -40,7 +41,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-n", "--lines", type=int, default=DEFAULT_LINES, help="how many of the last lines (default: %(default)s)"
     )
     parser.add_argument("--raw", action="store_true", help="the bytes as they are, escape sequences and all")
-    parser.add_argument("--cast", metavar="FILE", type=Path, help="write what is kept to FILE, as an asciicast (v3)")
+    parser.add_argument(
+        "--cast",
+        metavar="FILE",
+        type=lambda path: Path(from_home(path)),
+        help="write what is kept to FILE, as an asciicast (v3)",
+    )
 
     parser.add_argument(
         "--json", action="store_true", help="print a JSON document; with -f, one a line for each line that comes"

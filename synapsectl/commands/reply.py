@@ -7,6 +7,7 @@ from typing import Any
 from synapsectl.client import agent_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
+from synapsectl.given_paths import from_home
 from synapsectl.messages import build_parts, divided, give, read_text
 from synapsectl.output import one_line
 
@@ -23,7 +24,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs="*", metavar="TEXT", help="the reply; - reads it from stdin")
     parser.add_argument("--to", metavar="TASK", help="the task to reply to, otherwise what was asked last")
     parser.add_argument("--from", dest="sender", metavar="AGENT", help="who replies, otherwise the agent of this shell")
-    parser.add_argument("--file", action="append", default=[], metavar="FILE", help="a file to go with it; repeatable")
+    parser.add_argument(
+        "--file", action="append", type=from_home, default=[], metavar="FILE", help="a file to go with it; repeatable"
+    )
     parser.add_argument("--json", action="store_true", help="print the task that is replied to as a JSON document")
 
 

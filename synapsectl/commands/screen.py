@@ -8,6 +8,7 @@ from pathlib import Path
 from synapsectl.client import agent_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
+from synapsectl.given_paths import from_home
 from synapsectl.reach import reach
 
 EXAMPLES = (
@@ -21,8 +22,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--ansi", action="store_true", help="with its colours")
     form.add_argument("--json", action="store_true", help="lines, cursor and modes as a JSON document")
-    form.add_argument("--png", metavar="FILE", type=Path, help="draw it into FILE, as a PNG")
-    form.add_argument("--svg", metavar="FILE", type=Path, help="draw it into FILE, as an SVG")
+    form.add_argument(
+        "--png", metavar="FILE", type=lambda path: Path(from_home(path)), help="draw it into FILE, as a PNG"
+    )
+    form.add_argument(
+        "--svg", metavar="FILE", type=lambda path: Path(from_home(path)), help="draw it into FILE, as an SVG"
+    )
 
 
 def run(args: argparse.Namespace, ctx: CommandContext) -> int:

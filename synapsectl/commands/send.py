@@ -10,6 +10,7 @@ from typing import Any
 from synapsectl.context import CommandContext
 from synapsectl.daemon import ensure_daemon
 from synapsectl.errors import NOT_FOUND, ApiError, CtlError, UsageError
+from synapsectl.given_paths import from_home
 from synapsectl.handed_over import prepare
 from synapsectl.interrupts import interrupt_all
 from synapsectl.messages import build_parts, divided, give, read_text
@@ -83,7 +84,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="start the agent again for it, without its conversation",
     )
-    parser.add_argument("--file", action="append", default=[], metavar="FILE", help="a file to go with it; repeatable")
+    parser.add_argument(
+        "--file", action="append", type=from_home, default=[], metavar="FILE", help="a file to go with it; repeatable"
+    )
     parser.add_argument("--command", action="store_true", help="let a leading / or ! be a command of the program")
     parser.add_argument(
         "--idempotency-key",
@@ -91,7 +94,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="what is sent again under the same key is the same task: for repeating a send that ended with code 8",
     )
     parser.add_argument(
-        "--save", metavar="DIR", help="with --wait: save the files and data that come with the answer in this folder"
+        "--save",
+        type=from_home,
+        metavar="DIR",
+        help="with --wait: save the files and data that come with the answer in this folder",
     )
     parser.add_argument("--json", action="store_true", help="print the task as a JSON document")
     parser.add_argument("--no-spawn-daemon", action="store_true", help="fail where no daemon runs")

@@ -10,6 +10,7 @@ from synapsectl.colours import DIM
 from synapsectl.commands.tasks import STYLES
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE
+from synapsectl.given_paths import from_home
 from synapsectl.handed_over import prepare, save, tell
 from synapsectl.messages import INSTRUCTIONS, is_instructions, part_text
 from synapsectl.parsing import seconds
@@ -29,7 +30,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timeout", type=seconds, metavar="S", help="seconds after which the waiting ends (exit code 5)"
     )
-    parser.add_argument("--save", metavar="DIR", help="save the files and data that it handed over in this folder")
+    parser.add_argument(
+        "--save", type=from_home, metavar="DIR", help="save the files and data that it handed over in this folder"
+    )
     parser.add_argument("--json", action="store_true", help="print the task as a JSON document")
 
 

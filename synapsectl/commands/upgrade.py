@@ -6,6 +6,7 @@ from typing import Any
 
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, CtlError, NoDaemon, UsageError
+from synapsectl.given_paths import from_home
 from synapsectl.upgrading import advice
 from synapsectl.upgrading.advice import UpgradeFacts
 from synapsectl.upgrading.installation import find_installation
@@ -26,7 +27,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--check", action="store_true", help="say what is newer and what to do; change nothing")
     asked = parser.add_mutually_exclusive_group()
     asked.add_argument("--index", action="store_true", help="ask the index of your installer for its newest version")
-    asked.add_argument("--wheel", metavar="FILE", help="compare with the version in this wheel, which is not run")
+    asked.add_argument(
+        "--wheel", type=from_home, metavar="FILE", help="compare with the version in this wheel, which is not run"
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON document")
 
 

@@ -49,7 +49,7 @@ def document(
     if request.if_none_match is not None:
         fresh = any(tag.value in ("*", etag.strip('"')) for tag in request.if_none_match)
     else:
-        fresh = request.if_modified_since is not None and request.if_modified_since >= since
+        fresh = request.if_modified_since == since
     response = web.Response(status=304) if fresh else web.Response(body=body)
     response.headers.update({"ETag": etag, "Cache-Control": f"max-age={MAX_AGE}", "Vary": vary})
     response.last_modified = since

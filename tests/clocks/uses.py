@@ -16,8 +16,20 @@ _OF_MODULES = {
     ("time", "time"), ("time", "time_ns"), ("time", "gmtime"), ("time", "localtime"), ("time", "ctime"),
     ("datetime", "now"), ("datetime", "utcnow"), ("datetime", "today"), ("date", "today"),
 }  # fmt: skip
-_OF_ANYTHING = {"wall", "st_mtime", "st_mtime_ns", "st_ctime", "st_ctime_ns", "st_atime", "st_birthtime"}
+_OF_ANYTHING = {
+    "wall",
+    "st_mtime",
+    "st_mtime_ns",
+    "st_ctime",
+    "st_ctime_ns",
+    "st_atime",
+    "st_birthtime",
+    "getmtime",
+    "getctime",
+}
 """`Clock`'s, and what files are dated with."""
+_OF_NOW = {"strftime": 1, "formatdate": 0, "localdate": 0}
+"""Functions that take the present where they are called with no more arguments than these."""
 _HELPERS = {"Ages", "PastDates", "began"}
 """Those of `synapsed.clock` that take dates."""
 _PAGE = ROOT / "synapsed/parts/web/static"
@@ -79,6 +91,10 @@ def _is_use(node: ast.AST, helpers: set[str]) -> bool:
             return True
         case ast.Attribute(value=ast.Attribute(attr="_clock" | "clock") | ast.Name(id="clock"), attr="settled"):
             return True
+        case ast.Call(func=ast.Name(id=name), args=args) if name in _OF_NOW:
+            return len(args) <= _OF_NOW[name]
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="time" | "utils"), attr=name), args=args) if name in _OF_NOW:
+            return len(args) <= _OF_NOW[name]
         case ast.Attribute(attr=attr):
             return attr in _OF_ANYTHING
         case ast.Name(id=name, ctx=ast.Load()):

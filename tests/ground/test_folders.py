@@ -92,7 +92,7 @@ def test_a_folder_that_resists_is_found_before_anything_is_deleted(name: str, pe
         ("status", STRANGE),
         ("start", "dummy", "--name", STRANGE),
         ("start", "dummy", "--", STRANGE),
-        ("schedule", "add", "claude", "every 1h", STRANGE),
+        ("schedule", "add", "claude", "hourly", STRANGE),
         ("history", STRANGE),
     ],
     ids=lambda words: " ".join(words).encode("ascii", "replace").decode(),

@@ -134,3 +134,31 @@ def test_a_daemon_lives_through_a_clock_that_is_set(waiting: Open, days: int) ->
             assert daemon.task(waiting.held)["status"] == "submitted", "it lasts as long as it was to"
         assert daemon.ctl("approve", waiting.question).code == 0
         assert daemon.ended(waiting.question)["status"] == "completed"
+
+
+@pytest.mark.parametrize("year", [1970, 2038, 2105])
+def test_a_machine_without_a_battery_for_its_clock(tmp_path: Path, year: int) -> None:
+    """A small board begins in 1970, and has the date once it has a network; another one's clock is far ahead."""
+    clock = SetClock(tmp_path, Daemon(tmp_path / "unused").environ)
+    wrong = datetime(year, 3, 1, tzinfo=UTC) - datetime.now(UTC)
+    clock.to(wrong.total_seconds())
+    home = tmp_path / "home"
+    home.mkdir()
+    daemon = Daemon(home, clock.env, config=NO_PORTS).start()
+    try:
+        pid = daemon.start_agent()["pid"]
+        early = daemon.ended(daemon.send("echo early", "dummy"))
+        assert (early["status"], early["created_at"][:4]) == ("completed", str(year))
+        for arguments in (("schedule", "add", "dummy", "hourly", "echo scheduled"), ("list",), ("inbox", "--json")):
+            assert daemon.ctl(*arguments).code == 0, arguments
+        clock.to(0)
+        assert daemon.ended(daemon.send("echo late", "dummy"))["status"] == "completed"
+        daemon.kill9()
+        daemon.start()
+        assert daemon.agent("dummy")["pid"] == pid
+        assert daemon.ended(daemon.send("echo later", "dummy"))["status"] == "completed"
+        kept = [row["id"] for row in daemon.ctl("tasks", "dummy", "--json").json]
+        assert early["id"] in kept, "nothing goes for its age"
+        assert len(kept) <= 4, "and no message comes for each hour of all those years"
+    finally:
+        daemon.end()

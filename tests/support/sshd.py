@@ -49,10 +49,14 @@ class Sshd:
         )
 
     @property
+    def plain(self) -> list[str]:
+        """The command, as a person has it."""
+        return ["ssh", "-F", str(self.folder / "ssh_config")]
+
+    @property
     def ssh(self) -> list[str]:
         """The command. A dead connection is noticed within seconds."""
-        config = str(self.folder / "ssh_config")
-        return ["ssh", "-F", config, "-o", "ServerAliveInterval=1", "-o", "ConnectTimeout=2"]
+        return [*self.plain, "-o", "ServerAliveInterval=1", "-o", "ConnectTimeout=2"]
 
     def trust(self) -> None:
         kind, key, *_ = (self.folder / "host.pub").read_text().split()

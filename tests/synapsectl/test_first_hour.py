@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from synapsectl.commands.keys import KEYS, meant_key
 from synapsectl.output import display_width, fold
+from synapsectl.parsing import command_line, parsers
 from synapsed.cli import main as daemon_main
 from synapsed.errors import Busy, UnknownProfile
 from synapsed.model.agent import Activity, ProcessState
@@ -114,6 +115,43 @@ def test_a_second_one_in_a_folder_is_told_of_the_first(daemon: FakeDaemon, ctl: 
     assert "already" not in ctl("start", "claude").err
     daemon.agents["claude"] = agent("claude", cwd=os.path.realpath("."), pid=None, state=ProcessState.STOPPED)
     assert "'synapsectl restart claude' goes on with what claude had begun" in ctl("start", "claude").err
+
+
+def test_a_home_that_the_shell_left_to_the_tool(
+    daemon: FakeDaemon, ctl: Ctl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """bash and zsh pass on `--cwd=~/work` as it is typed."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    for folder in (tmp_path / "work", tmp_path / "~" / "odd"):
+        folder.mkdir(parents=True)
+    for typed, folder in (("~/work", tmp_path / "work"), ("~", tmp_path / "~"), ("~/odd", tmp_path / "~/odd")):
+        assert ctl("start", "dummy", f"--cwd={typed}").code == 0
+        assert daemon.requests[-1][2]["cwd"] == os.path.realpath(folder), "one that is named so is meant"
+    (tmp_path / "work/note.txt").write_text("hi")
+    assert ctl("send", "claude", "look", "--file=~/work/note.txt").code == 0
+    missing = ctl("start", "dummy", "--cwd=~/gone")
+    assert (missing.code, f"{tmp_path}/gone is no directory" in missing.err) == (2, True), missing
+
+
+EXPAND_THEMSELVES = ("synapsectl report", "synapsectl profiles")
+"""These make the path absolute when they use it."""
+
+
+def test_every_option_that_names_a_file_may_begin_at_the_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else `--save=~/out` makes a folder that is called `~`."""
+    monkeypatch.setenv("HOME", "/home/me")
+    found = 0
+    for parser in parsers(command_line()):
+        for action in parser.own_actions:
+            if action.option_strings and (action.metavar in ("FILE", "DIR") or action.dest == "cwd"):
+                if parser.prog.startswith(EXPAND_THEMSELVES):
+                    continue
+                assert callable(action.type), (parser.prog, action.option_strings)
+                assert str(action.type("~/it")) == "/home/me/it"
+                assert str(action.type("it")) == "it"
+                found += 1
+    assert found > 9
 
 
 def interrupt() -> None:

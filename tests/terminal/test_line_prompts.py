@@ -91,6 +91,35 @@ MORE = [
 ]
 
 
+FIRST_DAY = [
+    ("ssh", LINES, "Are you sure you want to continue connecting (yes/no/[fingerprint])? ", False),
+    ("ssh", HIDDEN, "me@box's password: ", False),
+    ("git", LINES, "Username for 'https://github.com': ", False),
+    ("git", HIDDEN, "Password for 'https://me@github.com': ", False),
+    ("sudo", HIDDEN, "[sudo] password for me: ", False),
+    ("apt", LINES, "After this operation, 12 MB will be used.\r\nDo you want to continue? [Y/n] ", False),
+    ("npm", KEYS, "Need to install the following packages:\r\nvite@5\r\nOk to proceed? (y) ", False),
+    ("terraform", LINES, "  Only 'yes' will be accepted to approve.\r\n\r\n  Enter a value: ", False),
+    ("bash", LINES, "Press any key to continue . . . ", False),
+    ("bash", LINES, "Press ENTER to go on > ", True),  # a sign, and a line that is read: nothing tells it from a prompt
+    ("rm", LINES, "rm: remove write-protected regular file 'x'? ", False),
+    ("cp", LINES, "cp: overwrite 'x'? ", False),
+    ("unzip", LINES, "replace x? [y]es, [n]o, [A]ll, [N]one, [r]ename: ", False),
+    ("login", LINES, "box login: ", False),
+    ("python3.13", LINES, "Proceed (Y/n)? ", False),
+    ("python3.13", LINES, "Overwrite (y/n/a) > ", False),
+    ("python3.13", LINES, "1. Start\r\n2. Quit\r\n\r\nYour choice > ", False),
+    ("ssh-keygen", LINES, "Enter file in which to save the key (/root/.ssh/id_ed25519): ", False),
+    ("openssl", LINES, "Country Name (2 letter code) [AU]:", False),
+    ("psql", KEYS, "\x1b[?2004hpostgres=# ", True),
+    ("zsh", KEYS, "\x1b[?2004h┌──(me㉿kali)-[~]\r\n└─$ ", False),  # as issue 34 has it: a frame is never a prompt
+    ("zsh", KEYS, "\x1b[?2004h➜  src git:(main) ✗ ", False),
+    ("zsh", KEYS, "\x1b[?2004h~/src main !2 ❯ ", True),
+    ("zsh", KEYS, "\x1b[?2004hsrc on  main via 🐍 v3.13\r\n❯ ", True),
+]
+"""What a person meets on the first day: questions of common tools, and prompts of common themes."""
+
+
 def screen_of(written: str) -> Screen:
     screen = Screen(80, 24)
     screen.feed(written.encode())
@@ -114,7 +143,7 @@ def facts_of(name: str, modes: tuple[bool, bool], **more: object) -> TerminalFac
     return known._replace(**more)
 
 
-@pytest.mark.parametrize(("name", "modes", "written", "reads"), [*MEASURED, *MORE])
+@pytest.mark.parametrize(("name", "modes", "written", "reads"), [*MEASURED, *MORE, *FIRST_DAY])
 def test_where_a_first_message_may_go(name: str, modes: tuple[bool, bool], written: str, *, reads: bool) -> None:
     assert (state(written, facts_of(name, modes)) == "empty") is reads
 
@@ -146,6 +175,18 @@ def test_once_a_prompt_is_known_nothing_else_is_one(
         ("[me@host src]$ ", "[me@host etc]$ ", "empty"),
         ("me@host ~> ", "me@host ~ [1]> ", "empty"),
         ("12:30:01 $ ", "23:59:59 $ ", "empty"),
+        ("[Mon Nov 30] me@host:~$ ", "[Tue Dec 01] me@host:~$ ", "empty"),
+        ("11:59 AM $ ", "12:00 PM $ ", "empty"),
+        ("9:59am me> ", "10:00pm me> ", "empty"),
+        ("May@host $ ", "Jun@host $ ", "empty"),
+        ("Mayo $ ", "Juno $ ", "absent"),
+        ("[Mon] $ ", "[no] $ ", "absent"),
+        ("└─$ ", "└─$ ", "empty"),  # two rows, as Kali's shells have them: learned from a person
+        ("➜  src ", "➜  etc ", "empty"),
+        ("➜  src ", "➜  src git:(main) ✗ ", "empty"),
+        ("➜  src git:(main) ✗ ", "➜  etc ", "empty"),
+        ("➜  src git:(main) ✗ ", "➜  src git:(a/b) ", "empty"),
+        ("➜  src ", "➜  src git:(yes/no?) ✗ ", "draft"),
         ("irb(main):001:0> ", "irb(main):042:0> ", "empty"),
         ("> ", ">>> ", "absent"),
         (">>> ", "> ", "absent"),

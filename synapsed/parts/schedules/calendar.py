@@ -193,7 +193,10 @@ def _weekdays(text: str) -> frozenset[int] | None:
     for piece in text.lower().removesuffix(",").split(","):
         first, *rest = re.split(r"\.\.|-", piece)
         if len(rest) > 1 or any(name not in _SHORT for name in (first, *rest)):
-            raise ValueError(f"{piece!r} is not a weekday or a range of them, like Mon or Mon..Fri")
+            raise ValueError(
+                f"{piece!r} is not a weekday or a range of them, like Mon or Mon..Fri; other times are "
+                "'08:00', 'hourly', '*:0/15' (each quarter of an hour) and '2026-12-24 18:00'"
+            )
         begin, end = _SHORT[first], _SHORT[rest[0] if rest else first]
         if begin > end:
             raise ValueError(f"{piece!r}: a week goes from Mon to Sun; write it as a list")

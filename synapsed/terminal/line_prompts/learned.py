@@ -1,7 +1,7 @@
 """Learned prompts: the text before a line that a program took, and its variable parts. Pure.
 
-Digits vary (a counter, the time), and so does the folder, with a branch or a status behind it, and an environment in
-parentheses before all of it. The rest has to be the same, letter by letter.
+Digits vary (a counter, the time), and so do the names of days and months, AM and PM; the folder, with a branch or a
+status behind it; and an environment in parentheses before all of it. The rest has to be the same, letter by letter.
 """
 
 import re
@@ -18,13 +18,18 @@ TEXT_MAX = 200
 KEPT_MAX = 16
 """Prompts of one agent that are kept; beyond that the oldest are forgotten."""
 
-_FOLDER = r"(?:[~/][^\n?()\[\]|<>]{0,120}?|[\w.@+-]{1,60})(?: ?[(\[][^()\[\]\n?]{1,80}[)\]]\*?)?"
-"""A path, or the last part of one; behind it a branch or a status in brackets."""
+_STATUS = r" ?(?:\w{1,3}:)?[(\[][^()\[\]\n?]{1,80}[)\]](?:\*| ?[✗✘✔✓±●])?"
+"""A branch or a status in brackets: `(main)`, `[main]*`, `git:(main) ✗`."""
+_FOLDER = rf"(?:[~/][^\n?()\[\]|<>]{{0,120}}?|[\w.@+-]{{1,60}})(?:{_STATUS})?"
+"""A path, or the last part of one; behind it a status."""
+_DATES = ("Mon|Tue|Wed|Thu|Fri|Sat|Sun", "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec", "AM|PM", "am|pm")
+"""Words of dates and times, of which any other of its kind may stand in the place of one."""
 _PARTS = regex(
+    rf"(?<![^\W\d])(?P<date>{'|'.join(_DATES)})(?!\w)|"
     r"(?P<folder>(?<![\w/])~[\w.-]*(?:/[^\s:$#%>❯›»λ\])]*)?|(?<![\w/~])/[^\s:$#%>❯›»λ\])]*)|(?P<digits>\d+)|(?P<other>.)",
     re.DOTALL,
 )
-_BEHIND_FOLDER = regex(r" ?[(\[][^()\[\]\n?]{1,80}[)\]]\*?")
+_BEHIND_FOLDER = regex(_STATUS)
 _ENVIRONMENT = regex(r"\([\w.+-]{1,40}\) (?=\S)")
 _BLANKS = r"[ \u00a0]*"
 
@@ -73,7 +78,7 @@ def pattern_of(text: str, cwd: str | None) -> str:
             assert found is not None
             at, folder = found.end(), found["folder"] is not None
             if not folder:
-                parts.append(r"\d+" if found["digits"] is not None else re.escape(found["other"]))
+                parts.append(_varying(found))
         if folder:
             parts.append(_FOLDER)
             behind = _BEHIND_FOLDER.match(text, at)
@@ -81,6 +86,13 @@ def pattern_of(text: str, cwd: str | None) -> str:
     end = f"(?!{re.escape(text[-1:])})" if text else ""  # `>` does not begin `>>>`
     pattern = f"{''.join(parts)}{end}{_BLANKS}"
     return pattern if compiled(pattern).fullmatch(text) else re.escape(text) + end + _BLANKS
+
+
+def _varying(found: re.Match[str]) -> str:
+    """Returns an expression for a part of a prompt that is no folder."""
+    if found["date"] is not None:
+        return f"(?:{next(words for words in _DATES if found['date'] in words.split('|'))})"
+    return r"\d+" if found["digits"] is not None else re.escape(found["other"])
 
 
 def _is_word(text: str, start: int, end: int) -> bool:

@@ -28,6 +28,7 @@ from synapsed_fleet.envelope import Envelope, encoded
 from synapsed_fleet.event_body import EventCursor
 from synapsed_fleet.fleet_answers import FleetEvent
 from synapsed_fleet.ports import NoBroker
+from tests.fakes.clock import JUMPS
 from tests.parts.fleet.fakebroker import Killed
 from tests.parts.fleet.world import Host, World
 
@@ -180,6 +181,29 @@ async def test_who_was_away_for_long_tells_a_gap_and_not_everything(world: World
     (gap,) = [event for event in found if event.event == "gap"]
     assert gap.data["to"] - gap.data["from"] + 1 == 40
     assert gap.host == "box"
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+async def test_a_clock_that_is_set_while_the_broker_is_away(world: World, jump: float) -> None:
+    """What is left out is told of as a gap, and nothing is told twice or later than what came after it."""
+    laptop, box = await world.host("laptop"), await world.host("box")
+    await tell(box)
+    world.broker.away = True
+    await reports(box, "before")
+    world.clock.jump(jump)
+    await reports(box, "wrong")
+    with pytest.raises(NoBroker):
+        await box.telling.catch_up()
+    world.broker.away = False
+    await box.kill()
+    await tell(box)
+    world.clock.jump(-jump)
+    await reports(box, "right")
+    await tell(box)
+    found = await heard(laptop)
+    gaps = [event.data["to"] - event.data["from"] + 1 for event in found if event.event == "gap"]
+    expected = (["wrong", "right"], [1]) if jump > 0 else (["before", "wrong", "right"], [])
+    assert (kinds(found), gaps) == expected
 
 
 PROMPT = Prompt(prompt_id="p1", type="permission", prompt=SAID)

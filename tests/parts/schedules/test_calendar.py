@@ -60,6 +60,7 @@ def test_half_an_hour_of_summer_time() -> None:
     [
         ("", "must be a time"),
         ("tomorrow", "not a weekday"),
+        ("every 1h", "'every' is not a weekday or a range of them, like Mon or Mon..Fri; other times are '08:00', 'h"),
         ("10", "neither a time"),
         ("25:00", "the hour: '25' is not from 0 to 23"),
         ("10:60", "the minute"),

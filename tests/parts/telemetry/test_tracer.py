@@ -23,7 +23,7 @@ from synapsed.parts.telemetry import tracer as room
 from synapsed.parts.telemetry.extra import MISSING
 from synapsed.parts.telemetry.spans import Span
 from synapsed.parts.telemetry.tracer import Outcome, Tracer, TraceSettings
-from tests.fakes.clock import until
+from tests.fakes.clock import JUMPS, until
 from tests.support.world import PERMISSION, World
 
 AGENT = "synapse-fake-8190"
@@ -283,6 +283,20 @@ async def test_what_is_a_day_old_is_not_sent(traced: Traced) -> None:
     await traced.look()
     assert traced.exporter.attempts == 0
     assert traced.tracer.figures.dropped == 1
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+async def test_no_trace_is_lost_by_a_clock_that_is_wrong_while_a_daemon_ends(traced: Traced, jump: float) -> None:
+    """Set ahead, it makes those from before too old; a daemon that begins under the right date tells them."""
+    await traced.turn()
+    traced.world.clock.jump(jump)
+    await traced.look()
+    assert traced.tracer.figures.dropped == (1 if jump > room.AGE_MAX_S else 0)
+    traced.world.clock.jump(-jump)
+    traced.trace()
+    await traced.turn()
+    await traced.look()
+    assert len(traced.exporter.spans) == 8
 
 
 async def test_batches_are_bounded(traced: Traced, monkeypatch: pytest.MonkeyPatch) -> None:

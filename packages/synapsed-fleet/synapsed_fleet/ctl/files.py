@@ -7,6 +7,7 @@ from functools import partial
 
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, CtlError, UsageError
+from synapsectl.given_paths import from_home
 from synapsectl.output import one_line
 from synapsectl.parsing import SubVerb, of_all, of_one
 from synapsed_fleet.ctl.asking import persons_only
@@ -33,7 +34,9 @@ def _named(given: str) -> str:
 
 def _configure_get(parser: argparse.ArgumentParser) -> None:
     of_one(parser, json="print a JSON document of it", name=_AN_ID, metavar="HOST/ID")
-    parser.add_argument("--output", metavar="FILE", help="where it goes (default: its id, in this folder)")
+    parser.add_argument(
+        "--output", type=from_home, metavar="FILE", help="where it goes (default: its id, in this folder)"
+    )
 
 
 def _get(args: argparse.Namespace, ctx: CommandContext) -> int:

@@ -14,6 +14,7 @@ from synapsectl.ages import age
 from synapsectl.context import CommandContext
 from synapsectl.daemon_program import write_whole
 from synapsectl.errors import DONE, ApiError, CtlError, NoDaemon, UsageError
+from synapsectl.given_paths import from_home
 from synapsectl.parsing import SubVerb, of_all, of_one
 from synapsed_fleet.ctl.asking import ask_fleet, persons_only
 from synapsed_fleet.ctl.brokers import BROKER, SCALE
@@ -52,13 +53,19 @@ def _configure_create(parser: argparse.ArgumentParser) -> None:
         help="the broker is somebody else's, and is there: tls://nats.example:4222; again for each of a cluster",
     )
     parser.add_argument(
-        "--account-key", metavar="FILE", help="with --url: the seed that signs users of the fleet's account there"
+        "--account-key",
+        type=from_home,
+        metavar="FILE",
+        help="with --url: the seed that signs users of the fleet's account there",
     )
     parser.add_argument(
         "--account", metavar="KEY", help="with --url: the account's public key, where --account-key is not its own"
     )
     parser.add_argument(
-        "--ca", metavar="FILE", help="with --url: the authority of that broker's certificate (default: the system's)"
+        "--ca",
+        type=from_home,
+        metavar="FILE",
+        help="with --url: the authority of that broker's certificate (default: the system's)",
     )
     parser.add_argument("--json", action="store_true", help="print a JSON document of it")
 
@@ -118,7 +125,9 @@ def _own_name() -> str:
 def _configure_invite(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="what the host is called from then on: NAME in AGENT@NAME")
     parser.add_argument("--again", action="store_true", help="for a member that has lost its key; the old one ends")
-    parser.add_argument("--file", metavar="FILE", help="write the line there, for its owner alone, and do not print it")
+    parser.add_argument(
+        "--file", type=from_home, metavar="FILE", help="write the line there, for its owner alone, and do not print it"
+    )
     parser.add_argument(
         "--over-ssh",
         metavar="HOST",
@@ -195,7 +204,7 @@ def _destination(ctx: CommandContext, name: str) -> tuple[str, str]:
 
 def _configure_join(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("line", metavar="LINE", nargs="?", help="the invitation; '-' reads it from stdin")
-    parser.add_argument("--file", metavar="FILE", help="read it from there")
+    parser.add_argument("--file", type=from_home, metavar="FILE", help="read it from there")
     parser.add_argument("--json", action="store_true", help="print a JSON document of it")
 
 

@@ -13,6 +13,7 @@ from synapsectl.ages import age
 from synapsectl.commands import send
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
+from synapsectl.given_paths import from_home
 from synapsectl.messages import read_secret
 from synapsectl.parsing import SubVerb, of_all, of_one
 
@@ -59,7 +60,10 @@ def _configure_add(adding: argparse.ArgumentParser) -> None:
         "--basic-env", metavar="VARIABLE", help="log in by HTTP Basic with NAME:PASSWORD, which it holds"
     )
     adding.add_argument(
-        "--key", metavar="FILE", help="its card must be signed with this public key: PEM, a JWK or a JWK set"
+        "--key",
+        type=from_home,
+        metavar="FILE",
+        help="its card must be signed with this public key: PEM, a JWK or a JWK set",
     )
     adding.add_argument("--no-key", action="store_true", help="its card need not be signed any more")
     adding.add_argument("--no-credentials", action="store_true", help="forget those that were given before")
