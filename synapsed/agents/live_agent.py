@@ -321,7 +321,8 @@ class Agent:
     async def send(self, task: Task, reply: ReplyRecord | None = None) -> Task:
         """Accepts a task; `reply` becomes durable with it."""
         task = await self._actor.call(self.turns.accept, task, reply)
-        self.parking.wake()
+        if self.turns.queue:  # else its turn has begun
+            self.parking.wake()
         return task
 
     def enter(self, task: Task) -> None:
