@@ -39,7 +39,7 @@ from synapsed.config.config import Config
 from synapsed.config.config_files import load_config
 from synapsed.config.paths import Paths
 from synapsed.errors import InvalidRequest, StoreError, SynapsedError
-from synapsed.interfaces import LineRouting, NewEvent
+from synapsed.interfaces import NewEvent
 from synapsed.keepers.launch_plan import LinkFactory
 from synapsed.kernel import Kernel, Parts, open_parts
 from synapsed.model.attributes import ProcessAttributes
@@ -343,10 +343,10 @@ class Daemon:
             alert=lambda message: None if message in alerts else alerts.append(message),
             settle=lambda message: alerts.remove(message) if message in alerts else None,
         )
-        parts = await up.enter_async_context(open_parts(faces(), kernel))
+        agents = bool(manager.directory.all())
+        parts = await up.enter_async_context(open_parts(faces(), kernel, agents=agents))
         carriers.become(parts.carriers)
-        manager.doors.become(parts.all, parts.closed)
-        manager.terminals.routing = next(iter(parts.all(LineRouting)), None)
+        manager.doors.become(parts.all, parts.closed, lambda agents: parts.open_wanted(agents=agents))
         await manager.parts_opened()
         security = Security(
             directory=manager.directory,
@@ -376,7 +376,7 @@ class Daemon:
         limits = ConnectionLimits.of(self._files[1], proxied=bool(config.api.trusted_proxies))
         servers = ApiServers(context, ConnectionLimiter(limits))
         up.push_async_callback(servers.close)
-        for alert in _left_out(parts, paths):
+        for alert in _left_out(paths):
             servers.alert(alert)
         retention = Retention(
             store, config.store.keep, inbox=paths.inbox, clock=self._clock, timers=asyncio.get_running_loop()
@@ -480,9 +480,9 @@ def _configuration(paths: Paths) -> Config:
     return load_config(paths, model)
 
 
-def _left_out(parts: Parts, paths: Paths) -> Iterator[str]:
-    """Yields, in words for people, each function that does not work since the daemon came up."""
-    for name, problem in {**LEFT_OUT, **parts.problems}.items():
+def _left_out(paths: Paths) -> Iterator[str]:
+    """Yields, in words for people, each part that cannot be opened, as its face or the part itself is not there."""
+    for name, problem in LEFT_OUT.items():
         yield f"the part {name} is left out: {problem}; the daemon's log says more"
     yield from unread_files(paths)
 

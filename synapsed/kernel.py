@@ -12,16 +12,19 @@ exports), `tasks.transitions`, `terminal.sandboxed` (for programs without rights
 import asyncio
 import importlib
 import socket
+import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 from zoneinfo import ZoneInfo
 
 import structlog
 from pydantic import BaseModel, Field
 
-from synapsed.aio import Timers
+from synapsed.aio import Timers, whole
 from synapsed.clock import Clock
 from synapsed.config.config import ConfigKey
 from synapsed.config.paths import Paths
@@ -66,6 +69,25 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WantedBy:
+    """Conditions that open a part: at the start if one of them holds, else with the first agent, a change of the
+    configuration, or the first request to one of its routes. Until then it costs its face. The daemon asks for tokens,
+    bearers, carriers and listeners at the start only, so a part with one of these has to be opened then."""
+
+    config: Callable[[Any], bool] = lambda _: False
+    """Returns True if something in the configuration needs it."""
+    agents: Callable[[Any], bool] = lambda _: False
+    """Returns True if, with this configuration, agents need it."""
+    rows: Sequence[str] = ()
+    """Queries of the database; one row is enough."""
+    files: Callable[[Paths], Sequence[Path]] | None = None
+    """Returns its files and folders; one file is enough."""
+
+
+WITH_AGENTS: Final = WantedBy(agents=lambda _: True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Face:
     """Describes a part to the daemon, which reads this without loading the part's code. The function `opened` in the
     module `opens` takes a `Kernel` and returns a context manager with what runs; a part that only has verbs has no such
@@ -73,6 +95,8 @@ class Face:
 
     name: str
     opens: str = ""
+    wanted: WantedBy | None = None
+    """Conditions that open it; None: each start does."""
     sections: Mapping[str, ConfigKey] = field(default_factory=dict)
     """Sections at the top of the configuration. The released names stay; a new one begins with the part's name."""
     check: Callable[[Any], str | None] | None = None
@@ -260,13 +284,22 @@ class Running:
 
 
 class Parts:
-    """The open parts, in the order of their list. `problems` has the reason why a part is not open, by its name;
-    `closed` has it by the keys with which the part guards agents."""
+    """The open parts, in the order of their list, and those that wait until they are wanted. `problems` has the reason
+    why a part is not open, by its name; `closed` has it by the keys with which the part guards agents."""
 
-    def __init__(self) -> None:
+    def __init__(self, faces: Sequence[Face], kernel: Kernel, up: AsyncExitStack) -> None:
+        """`up` gets the end of each part."""
+        self._kernel = kernel
+        self._up = up
+        self._waiting = {face.name: face for face in faces if face.opens}
+        self._order = list(self._waiting)
+        self._opening = asyncio.Lock()
         self._running: dict[str, Running] = {}
+        self._looked = self._started = self._ends = False
         self.problems: dict[str, str] = {}
         self.closed: dict[str, str] = {}
+        for face in faces:
+            self._close(face, "not open")
 
     async def listening(self, serving: Serving) -> None:
         for name, running in self._running.items():
@@ -276,6 +309,7 @@ class Parts:
                 log.exception("a part does not listen", part=name)
 
     def started(self) -> None:
+        self._started = True
         self._each(lambda running: running.started())
 
     def reconfigured(self) -> None:
@@ -285,6 +319,8 @@ class Parts:
         self._each(lambda running: running.acted())
 
     async def stopping(self) -> None:
+        async with self._opening:
+            self._ends = True
         for name, running in reversed(self._running.items()):
             try:
                 await running.stopping()
@@ -328,8 +364,10 @@ class Parts:
     def addresses(self) -> list[str]:
         return [address for running in self._running.values() for address in running.addresses]
 
-    def check(self, name: str) -> None:
-        """Raises NotReady if the part cannot answer."""
+    async def check(self, name: str) -> None:
+        """Opens the part if it waits. Raises NotReady if it cannot answer."""
+        if name in self._waiting:
+            await whole(self._open(name))
         if (problem := self.problems.get(name)) is not None:
             raise NotReady(f"the part {name} is left out: {problem}; the daemon's log says more", part=name)
         if name not in self._running:
@@ -347,34 +385,87 @@ class Parts:
             return found[0]
         raise NotReady(why_not or f"no part that is open has a {kind.__name__}")
 
-    async def open(self, face: Face, kernel: Kernel, up: AsyncExitStack) -> None:
-        """Opens a part. One that does not open is left out, because the agents are more important."""
+    async def open_wanted(self, *, agents: bool) -> None:
+        """Opens the parts that are wanted now; `agents`: there are agents, or one is about to come."""
+        for face in list(self._waiting.values()):
+            if await self._is_wanted(face, agents=agents):
+                await whole(self._open(face.name))
+        self._looked = True
+
+    async def _is_wanted(self, face: Face, *, agents: bool) -> bool:
+        if (wanted := face.wanted) is None:
+            return True
+        config, paths = self._kernel.config, self._kernel.paths
         try:
-            module = importlib.import_module(face.opens)
-            self._running[face.name] = await up.enter_async_context(module.opened(kernel))
-        except Exception as error:
-            log.exception("a part is left out", part=face.name)
-            self.problems[face.name] = problem = f"{type(error).__name__}: {error}"
-            if face.guards:
-                self.closed |= dict.fromkeys(face.agent_settings, f"the part {face.name} is left out: {problem}")
+            if wanted.config(config) or (agents and wanted.agents(config)):
+                return True
+            for query in () if self._looked else wanted.rows:  # only the part itself writes them
+                if await self._kernel.store.read(partial(_has_row, query)):
+                    return True
+            files = wanted.files(paths) if wanted.files is not None else ()
+            return bool(files) and await asyncio.to_thread(lambda: any(map(_is_there, files)))
+        except Exception:
+            log.exception("a part is opened: whether anything wants it cannot be known", part=face.name)
+            return True
+
+    async def _open(self, name: str) -> None:
+        """Opens a part that waits. One that does not open is left out, because the agents are more important."""
+        async with self._opening:
+            if self._ends or (face := self._waiting.get(name)) is None:
+                return
+            try:
+                module = await asyncio.to_thread(importlib.import_module, face.opens)
+                running = await self._up.enter_async_context(module.opened(self._kernel))
+            except Exception as error:
+                log.exception("a part is left out", part=name)
+                self.problems[name] = problem = f"{type(error).__name__}: {error}"
+                self._kernel.alert(f"the part {name} is left out: {problem}; the daemon's log says more")
+                self._close(face, f"left out: {problem}")
+            else:
+                opened = {**self._running, name: running}
+                self._running = {one: opened[one] for one in self._order if one in opened}
+                for key in face.agent_settings:
+                    self.closed.pop(key, None)
+                if self._started:
+                    self._tell(name, lambda running: running.started())
+            del self._waiting[name]
+
+    def _close(self, face: Face, why: str) -> None:
+        if face.guards:
+            self.closed |= dict.fromkeys(face.agent_settings, f"the part {face.name} is {why}")
 
     def _each(self, told: Callable[[Running], None]) -> None:
-        for name, running in self._running.items():
-            try:
-                told(running)
-            except Exception:
-                log.exception("a part has a fault", part=name)
+        for name in self._running:
+            self._tell(name, told)
+
+    def _tell(self, name: str, told: Callable[[Running], None]) -> None:
+        try:
+            told(self._running[name])
+        except Exception:
+            log.exception("a part has a fault", part=name)
 
 
 @asynccontextmanager
-async def open_parts(faces: Sequence[Face], kernel: Kernel) -> AsyncIterator[Parts]:
-    """Opens all parts, until the end; they are closed in the opposite order."""
-    parts = Parts()
-    kernel.all = parts.all
+async def open_parts(faces: Sequence[Face], kernel: Kernel, *, agents: bool = True) -> AsyncIterator[Parts]:
+    """Opens the parts that are wanted, until the end; they are closed in the opposite order. `agents`: there are
+    some."""
     async with AsyncExitStack() as up:
-        for face in (face for face in faces if face.opens):
-            await parts.open(face, kernel, up)
+        parts = Parts(faces, kernel, up)
+        kernel.all = parts.all
         try:
+            await parts.open_wanted(agents=agents)
             yield parts
         finally:
             await parts.stopping()
+
+
+def _has_row(query: str, connection: sqlite3.Connection) -> bool:
+    return connection.execute(query).fetchone() is not None
+
+
+def _is_there(path: Path) -> bool:
+    """Returns True if that is a file, or a folder with something in it, or cannot be read."""
+    try:
+        return any(path.iterdir()) if path.is_dir() else path.exists()
+    except OSError:
+        return True

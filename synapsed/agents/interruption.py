@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from synapsed.agents.turns import AgentTurns
 
 
-def _future() -> asyncio.Future[bool]:
-    return asyncio.get_running_loop().create_future()
-
-
 @dataclass(slots=True)
 class PendingInterrupt:
     """An interruption under way."""
@@ -30,7 +26,7 @@ class PendingInterrupt:
     """A task that ran ends `canceled` with this reason, unless it is empty."""
     failure: str = ""
     """A task that ran fails with these words, unless they are empty."""
-    outcome: asyncio.Future[bool] = field(default_factory=_future)
+    outcome: asyncio.Future[bool] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     """Its result is True if the program confirmed the interruption."""
     confirmed: bool = False
     timer: Timer | None = None

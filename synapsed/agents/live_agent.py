@@ -223,10 +223,8 @@ class Agent:
     async def tidy(self) -> None:
         """Removes old files of finished tasks from the inbox."""
         try:
-            removed = await asyncio.to_thread(
-                message_files.tidy, self._inbox, self.turns.open_tasks, now=self._clock.settled()
-            )
-            if removed:
+            tasks, now = self.turns.open_tasks, self._clock.settled()
+            if removed := await asyncio.to_thread(message_files.tidy, self._inbox, tasks, now=now):
                 self._actor.log.info("old files removed from the inbox", count=removed)
         except OSError as error:
             self._actor.log.warning("the inbox cannot be tidied", error=str(error))
@@ -321,7 +319,8 @@ class Agent:
     async def send(self, task: Task, reply: ReplyRecord | None = None) -> Task:
         """Accepts a task; `reply` becomes durable with it."""
         task = await self._actor.call(self.turns.accept, task, reply)
-        self.parking.wake()
+        if self.turns.queue:  # else its turn has begun
+            self.parking.wake()
         return task
 
     def enter(self, task: Task) -> None:

@@ -50,17 +50,26 @@ UNREAD = PersonSettings(notes=_UNREAD, loses=frozenset({"deny", "default"}), los
 
 
 class PartDoors:
-    """Finds parts for all agents."""
+    """Finds parts for all agents. `open` opens those that wait for the first agent, or for the configuration; its
+    argument is True if there are agents, or one is about to come."""
+
+    open: Callable[[bool], Awaitable[None]]
 
     def __init__(self) -> None:
-        self._provided: Callable[[type], list[Any]] = lambda _: []
-        self._closed: Mapping[str, str] = {}
+        self.become(lambda _: [])
 
-    def become(self, provided: Callable[[type], list[Any]], closed: Mapping[str, str] | None = None) -> None:
+    def become(
+        self,
+        provided: Callable[[type], list[Any]],
+        closed: Mapping[str, str] | None = None,
+        opened: Callable[[bool], Awaitable[None]] | None = None,
+    ) -> None:
         """Takes over the open parts: `provided` returns the objects that they provide of a type. `closed`: keys of
-        agents' configuration that no part enforces now, because theirs is not open, with the reason."""
+        agents' configuration that no part enforces now, because theirs is not open, with the reason. `opened` becomes
+        `open`."""
         self._provided = provided
-        self._closed = closed or {}
+        self._closed = {} if closed is None else closed
+        self.open = opened or _none_waits
 
     def first(self, kind: type) -> Any:
         """Returns the object of that type from the first part, in the list's order, that has one; None if none does."""
@@ -100,6 +109,10 @@ class PartDoors:
             except Exception:
                 log.exception("a person's own settings of a program are not looked at: a part has a fault")
         return tuple(args), PersonSettings() if spec == SettingsSpec() else UNREAD
+
+
+async def _none_waits(agents: bool) -> None:
+    """Stands for `PartDoors.open` where all parts are open."""
 
 
 class AnswerDoor:

@@ -202,12 +202,6 @@ def summary_of(agents: Iterable[Agent]) -> str:
     return told
 
 
-def _held(agent: Agent) -> str | None:
-    """Returns the reason why a message would not be delivered although the program is at rest; while messages wait, the
-    reason for that."""
-    return _kept_from(agent) or (_waited_for(agent) if agent.turns.queue else None)
-
-
 def _waited_for(agent: Agent) -> str | None:
     if agent.state is not ProcessState.RUNNING:
         return agent.state.value
@@ -248,7 +242,7 @@ def _fields(agent: Agent, endpoint: str) -> dict[str, Any]:
         "activity": activity,
         "since": iso(agent.since),
         "evidence": evidence,
-        "held": _held(agent),
+        "held": _kept_from(agent) or (_waited_for(agent) if agent.turns.queue else None),
         "queue": agent.turns.queue,
         "task": task.id if task is not None else None,
         "restarts": record.restarts,

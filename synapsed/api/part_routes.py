@@ -35,7 +35,7 @@ def _handler(face: Face, route: Route) -> Any:
         return getattr(import_module(module), name)
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        request.app[CONTEXT].parts.check(face.name)
+        await request.app[CONTEXT].parts.check(face.name)
         if route.on_ports and request.app.get(OF_AGENT_PORT, False):
             agent_id_of(request)  # refuses the port of an agent that has stopped
         answer: web.StreamResponse = await load()(request)

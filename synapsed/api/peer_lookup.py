@@ -16,7 +16,7 @@ import socket
 import struct
 import sys
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -223,7 +223,7 @@ class PeerLookup:
         owners: dict[int, int] = {}
         recent = list(self._recent)
         everyone = sorted((int(name) for name in os.listdir(self._proc) if name.isdigit()), reverse=True)  # noqa: PTH208
-        for pid in _unique([*recent, *everyone]):
+        for pid in dict.fromkeys([*recent, *everyone]):
             if not links:
                 break
             if held := self._held(pid, links):
@@ -251,10 +251,6 @@ class PeerLookup:
         return held
 
 
-def _unique(pids: Iterable[int]) -> list[int]:
-    return list(dict.fromkeys(pids))
-
-
 _NETLINK_SOCK_DIAG = 4
 _SOCK_DIAG_BY_FAMILY = 20
 _NLM_F_REQUEST = 1
@@ -275,7 +271,9 @@ def client_uid(peername: tuple[Any, ...], sockname: tuple[Any, ...]) -> int | No
         return None
     family = socket.AF_INET6 if ":" in peername[0] else socket.AF_INET
     try:
-        source, target = (_packed(name[0]) for name in (peername, sockname))
+        source, target = (
+            ip_address(name[0].partition("%")[0]).packed.ljust(16, b"\0") for name in (peername, sockname)
+        )
         wanted = _ID.pack(peername[1], sockname[1], source, target) + b"\0\0\0\0" + _NO_COOKIE
         body = _REQUEST.pack(family, socket.IPPROTO_TCP, 0, 1 << _ESTABLISHED) + wanted
         head = _HEADER.pack(_HEADER.size + len(body), _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST, 1, 0)
@@ -289,7 +287,3 @@ def client_uid(peername: tuple[Any, ...], sockname: tuple[Any, ...]) -> int | No
     if answer[17] != _ESTABLISHED:
         return None
     return int(struct.unpack_from("=I", answer, _UID_AT)[0])
-
-
-def _packed(address: str) -> bytes:
-    return ip_address(address.partition("%")[0]).packed.ljust(16, b"\0")

@@ -403,16 +403,12 @@ def _expander(
         value = {"file": files, "sha256": hashed}[kind].get(name) if kind else plain[word]
         if value is None:
             raise ConfigError(f"{profile.source}: {match[0]} leads nowhere", file=profile.source)
-        return _sha256(expand(str(value))) if kind == "sha256" else str(value)
+        return hashlib.sha256(expand(str(value)).encode()).hexdigest() if kind == "sha256" else str(value)
 
     def expand(text: str) -> str:
         return _PLACEHOLDER.sub(replacement, text)
 
     return expand
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _with_mcp(words: Iterable[Any]) -> list[Any]:

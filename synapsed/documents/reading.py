@@ -65,7 +65,7 @@ async def read(raw: bytes) -> Any:
     TooMuch: NaN, infinities, numbers too large for a float, lone surrogates, text that is not UTF-8 and more than some
     200 levels are not JSON here."""
     if len(raw) <= SMALL:
-        return _at_once(raw)
+        return _value(raw, infinite=_LARGE_EXPONENT.search(raw) is not None)
     steps = reading(raw)
     while True:
         try:
@@ -100,10 +100,6 @@ def reading(raw: bytes, *, counted: bool = True) -> Reading:
         raise
     except ValueError:
         return _value(raw, infinite=True)  # its error names the place in the whole text
-
-
-def _at_once(raw: bytes) -> Any:
-    return _value(raw, infinite=_LARGE_EXPONENT.search(raw) is not None)
 
 
 def _value(raw: bytes, *, infinite: bool) -> Any:

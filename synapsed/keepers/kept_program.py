@@ -81,7 +81,7 @@ class KeptProgram:
         self._owner = owner
         self.emit: Callable[[LinkEvent], None] = lambda _event: None
         self.client: KeeperClient | None = None
-        self.tasks = aio.TaskSet(self._failed)
+        self.tasks = aio.TaskSet(lambda error: log.error("link task failed", agent_id=self._agent_id, exc_info=error))
         self.exited: asyncio.Future[LinkExited] = asyncio.get_running_loop().create_future()
         """Future that is done when the program has ended, or its keeper is gone."""
         self.given_up = asyncio.Event()
@@ -97,9 +97,6 @@ class KeptProgram:
         self._beating: asyncio.Task[None] | None = None
         self._limit: asyncio.Timeout | None = None
         """Time limit of the present wait for the keeper; None outside such a wait."""
-
-    def _failed(self, error: BaseException) -> None:
-        log.error("link task failed", agent_id=self._agent_id, exc_info=error)
 
     def keeper(self) -> KeeperClient:
         """Returns the client. Raises KeeperLost if `reach` has not returned yet."""

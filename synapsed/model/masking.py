@@ -59,21 +59,20 @@ _END = r"(?![A-Za-z0-9])"
 
 class _Shape(NamedTuple):
     literals: tuple[str, ...]
-    """Literals; one begins each match, or stands where the pattern is tried; in small letters, if `any_case`."""
+    """Literals; one begins each match, or stands where the pattern is tried; in small letters for one of any case."""
     pattern: re.Pattern[str]
     """The secret is the match of its group `quoted` or `bare`, or the whole match."""
-    any_case: bool
 
 
 def _shape(literals: str, rest: str) -> _Shape:
     """Returns the shape of a word that begins with one of the `literals` and goes on as the pattern `rest`."""
     words = tuple(literals.split())
-    return _Shape(words, regex(f"{_LEFT}(?:{'|'.join(map(re.escape, words))}){rest}"), any_case=False)
+    return _Shape(words, regex(f"{_LEFT}(?:{'|'.join(map(re.escape, words))}){rest}"))
 
 
 def _named(literals: str, pattern: str) -> _Shape:
     """Returns the shape of a secret that follows a name in letters of any case."""
-    return _Shape(tuple(literals.split("|")), regex(pattern, re.IGNORECASE), any_case=True)
+    return _Shape(tuple(literals.split("|")), regex(pattern, re.IGNORECASE))
 
 
 _SHAPES = (
@@ -120,12 +119,12 @@ _SHAPES = (
     _shape("xapp-", r"[A-Za-z0-9\-]{10,512}"),
     _shape("hooks.slack.com/", r"(?:services|workflows|triggers)/(?P<bare>[A-Za-z0-9/_\-]{10,256})"),
     _shape("discord.com/api/webhooks/ discordapp.com/api/webhooks/", rf"\d{{5,24}}/(?P<bare>{_U}{{20,128}})"),
-    _Shape((".webhook.office.com/",), regex(r"\.webhook\.office\.com/(?P<bare>[\w/@\-]{20,512})"), any_case=False),
+    _Shape((".webhook.office.com/",), regex(r"\.webhook\.office\.com/(?P<bare>[\w/@\-]{20,512})")),
     _shape("MD MT Mj Mz ND NT Nj Nz OD OT", rf"{_X}{{20,26}}\.{_U}{{6}}\.{_U}{{27,45}}"),
     _shape("SG.", rf"{_U}{{16,32}}\.{_U}{{16,64}}"),
     _shape("key- SK AC", rf"[a-f0-9]{{32}}{_END}"),
     # a bot's token, after its number
-    _Shape((":AA",), regex(rf":(?P<bare>AA{_U}{{32,34}})(?!{_U})"), any_case=False),
+    _Shape((":AA",), regex(rf":(?P<bare>AA{_U}{{32,34}})(?!{_U})")),
     # money and shops
     _shape("sk_live_ sk_test_ rk_live_ rk_test_", rf"{_X}{{10,255}}"),
     _shape("whsec_", r"[A-Za-z0-9+/=]{16,255}"),
@@ -143,7 +142,7 @@ _SHAPES = (
     _shape("sl.", rf"{_U}{{100,2048}}"),
     _shape("CFPAT-", rf"{_U}{{43}}"),
     _shape("EZAK EZTK", rf"{_X}{{50,64}}"),
-    _Shape((".atlasv1.",), regex(r"\.atlasv1\.[A-Za-z0-9_=\-]{60,80}"), any_case=False),
+    _Shape((".atlasv1.",), regex(r"\.atlasv1\.[A-Za-z0-9_=\-]{60,80}")),
 )
 
 _NAMED = (

@@ -432,10 +432,7 @@ class AcpLink(ProgramLink):
         return await self._refusal_of(commands) is None
 
     async def stop(self, grace: float) -> LinkExited:
-        return await self._program.stop(grace, leave=self._leave)
-
-    async def _leave(self) -> None:
-        await self._program.keeper().close_input()
+        return await self._program.stop(grace, leave=lambda: self._program.keeper().close_input())
 
     async def poke(self) -> None:
         """Does nothing: the program's pipes report everything."""

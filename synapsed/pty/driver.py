@@ -61,7 +61,7 @@ class Driver:
             Poll: self.poll,
             AtRest: self.rests,
         }
-        self.unread = Unread(terminal.program.keeper, self._read)
+        self.unread = Unread(terminal.program.keeper, lambda: self.do(self._session.read(self._clock.monotonic())))
         self.looks = Looks(terminal, self.unread, do=self.do, looked=looked)
         self.kernel = KernelChecks(terminal, self.looks)
         self.turn = TurnWorker(terminal, self.looks, self.kernel, performer=self)
@@ -111,10 +111,6 @@ class Driver:
     async def rests(self) -> None:
         for channel in self._terminal.channels:
             await channel.rests()
-
-    def _read(self) -> None:
-        """Tells the session to handle the output that has come but is not drawn yet."""
-        self.do(self._session.read(self._clock.monotonic()))
 
     # --- procedures ---
 

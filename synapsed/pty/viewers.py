@@ -140,7 +140,8 @@ class Viewer:
     async def redraw(self) -> bytes:
         """Returns the bytes that draw the present screen; if the viewer gets the stream, it goes on exactly there."""
         self._drop(behind=False)
-        undo, self._undo = self._take_back() if self._undo else b"", False
+        undo = (UNDO_ON_ONE_SCREEN if self._one_screen else UNDO) if self._undo else b""
+        self._undo = False
         rows = notice_rows(self._notice, self.cols, self.rows // 2) if self._notice else ()
         if not self.fits:
             return undo + await self._group.stage.pane(self.cols, self.rows, rows)
@@ -190,9 +191,6 @@ class Viewer:
 
     def _fresh_filter(self) -> ViewerFilter:
         return ViewerFilter(clipboard=self._clipboard, one_screen=self._one_screen)
-
-    def _take_back(self) -> bytes:
-        return UNDO_ON_ONE_SCREEN if self._one_screen else UNDO
 
     def pass_to(self, take: Callable[[bytes], None], ready: Callable[[], bool]) -> None:
         self._pass, self._ready = take, ready

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from synapsed.agents.live_agent import Agent, agent_of
+from synapsed.agents.part_doors import PartDoors
 from synapsed.interfaces import PERSON, Attachment, LineRouting, OutputPiece, ScreenWatch
 from synapsed.model.events import Origin
 from synapsed.model.picture import ScreenForm, Shown
@@ -13,13 +14,13 @@ _TOLD = "[{name} would set the clipboard here: not passed on, see 'clipboard' un
 
 
 class AgentTerminals:
-    """Implements `interfaces.Terminals`. `agents` are all agents, by id. `routing` takes the lines that a person types
-    at their terminals, if a part takes them."""
+    """Implements `interfaces.Terminals`. `agents` are all agents, by id. A part may take the lines that a person types
+    at their terminals."""
 
-    def __init__(self, agents: Mapping[str, Agent], *, roster: Roster) -> None:
+    def __init__(self, agents: Mapping[str, Agent], *, roster: Roster, doors: PartDoors) -> None:
         self._agents = agents
         self._roster = roster
-        self.routing: LineRouting | None = None
+        self._doors = doors
 
     async def screen(self, agent_id: str, fmt: ScreenForm) -> Shown:
         return await agent_of(self._agents, agent_id).screen.shown(fmt)
@@ -50,10 +51,9 @@ class AgentTerminals:
         attachment = await agent.attach(cols=cols, rows=rows, read_only=read_only, keep_size=keep_size)
         denied = wanted.clipboard == "deny"
         attachment.keep_clipboard(_TOLD.format(name=agent.record.name) if denied else None)
-        if not read_only and self.routing is not None:
-            line = self.routing.line(attachment, agent_id, reach)
-            if line is not None:
-                attachment.follow(line)
+        routing: LineRouting | None = None if read_only else self._doors.first(LineRouting)
+        if routing is not None and (line := routing.line(attachment, agent_id, reach)) is not None:
+            attachment.follow(line)
         return attachment
 
     def watch(self, agent_id: str) -> ScreenWatch:

@@ -131,7 +131,7 @@ class Manager:
         self.tasks = Dispatcher(
             store=store, clock=clock, agents=self._agents, reply_broker=self._reply_broker, carriers=carriers
         )
-        self.terminals = AgentTerminals(self._agents, roster=self._roster)
+        self.terminals = AgentTerminals(self._agents, roster=self._roster, doors=self.doors)
         self._sweeper: Timer | None = None
         self._tidier: Timer | None = None
         self._background = TaskSet()
@@ -237,6 +237,7 @@ class Manager:
             if not dry_run:
                 self._library.become(library)
                 self._roster.become(config)
+                await self.doors.open(bool(self._agents or config.agents))
                 changes = await self._perform(changes)
             return changes
 
@@ -318,6 +319,7 @@ class Manager:
 
     async def start(self, request: StartRequest) -> StartedAgent:
         await asyncio.to_thread(self._library.find, request.profile)  # it may have to be made first
+        await self.doors.open(True)
         await self._order.turn()
         self._check_open()
         profile = self._library.get(request.profile)

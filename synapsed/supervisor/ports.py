@@ -74,7 +74,7 @@ class Ports:
             f"{which}: {_who(holders)}; name another with --port, start it without one (--no-port), or free one with "
             "'synapsectl stop AGENT --remove'",
             ports=listed,
-            holders=_json(holders),
+            holders={str(port): name for port, name in sorted(holders.items())},
         )
 
     def reclaim(self, name: str, port: int) -> None:
@@ -151,7 +151,3 @@ def _who(holders: Mapping[int, str]) -> str:
     first = [f"{name} has {port}" for port, name in sorted(holders.items())[:_NAMED_MAX]]
     more = [f"and {len(holders) - _NAMED_MAX} more are taken"] if len(holders) > _NAMED_MAX else []
     return ", ".join([*first, *more]) or "the range is empty"
-
-
-def _json(holders: Mapping[int, str]) -> dict[str, str]:
-    return {str(port): name for port, name in sorted(holders.items())}

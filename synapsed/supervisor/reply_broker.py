@@ -61,7 +61,8 @@ class ReplyBroker:
         self._lock = asyncio.Lock()
         self._begun = False
         """True when all agents are made, so that the notice of a reply finds its agent."""
-        self._work = TaskSet(_not_settled)
+        told = "replies could not be settled; they will be tried again"
+        self._work = TaskSet(lambda error: log.error(told, exc_info=error))
 
     # --- from one daemon to the next ---
 
@@ -384,10 +385,6 @@ class ReplyBroker:
     def _current(self, agent_id: str) -> Task | None:
         """Returns the task that the agent works on."""
         return agent.turns.current if (agent := self._agents.get(agent_id)) is not None else None
-
-
-def _not_settled(error: BaseException) -> None:
-    log.error("replies could not be settled; they will be tried again", exc_info=error)
 
 
 def _is_elsewhere(record: ReplyRecord) -> bool:

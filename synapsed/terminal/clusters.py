@@ -127,16 +127,13 @@ def _parts(joining: str, simple: str) -> re.Pattern[str]:
     return regex(f"{_SEQUENCES}|(?P<many>{many})|(?P<text>{text})|(?P<run>{_joins(joining)}++)")
 
 
-def _pieces(joining: str) -> re.Pattern[str]:
-    return regex(f"(?P<text>{_begins(joining)})|(?P<run>{_joins(joining)}++)")
-
-
 _SEQUENCE = regex(_SEQUENCES)
-_CLUSTER_PIECES = _pieces(_ZERO_RANGES + _CLUSTER_RANGES)
+_CLUSTERS = _ZERO_RANGES + _CLUSTER_RANGES
+_CLUSTER_PIECES = regex(f"(?P<text>{_begins(_CLUSTERS)})|(?P<run>{_joins(_CLUSTERS)}++)")
 _PARTS = _parts(_ZERO_RANGES, _ZERO_RANGES)
-_CLUSTER_PARTS = _parts(_ZERO_RANGES + _CLUSTER_RANGES, "300-36f 200b 3099-309a fe00-fe0f e0100-e01ef")
+_CLUSTER_PARTS = _parts(_CLUSTERS, "300-36f 200b 3099-309a fe00-fe0f e0100-e01ef")
 _RUN = regex(f"{_joins(_ZERO_RANGES)}++")
-_CLUSTER_RUN = regex(f"{_joins(_ZERO_RANGES + _CLUSTER_RANGES)}++")
+_CLUSTER_RUN = regex(f"{_joins(_CLUSTERS)}++")
 _STRING_END = regex("[\x07\x1b]")
 _ALONE = "\x1b[?2027l", "\x1b[?2027h"
 """Sequences around text that joins nothing before it."""

@@ -73,8 +73,9 @@ def explain(profile: Profile, seen: Observation, verdict: Verdict, since: Since,
     turn = "a turn is open" if seen.turn_open else "no turn is open" if profile.channels else "no turn is known"
     if lost_end(profile, seen):
         turn += ", not believed: its end must have been lost"
+    prompt = seen.asked.prompt if seen.asked else None
     says = {
-        "dialog": f"{seen.asked.prompt.type}: {_line(seen.asked.prompt.prompt)}" if seen.asked else "none",
+        "dialog": f"{prompt.type}: {prompt.prompt.replace('\n', ' / ')[:200]}" if prompt else "none",
         "status record": _record(profile, seen),
         side: turn,
         "title": _title(profile, seen),
@@ -89,10 +90,6 @@ def explain(profile: Profile, seen: Observation, verdict: Verdict, since: Since,
         Witness(channel, text, began.get(channel, since.at(channel)), channel == verdict.source)
         for channel, text in says.items()
     ]
-
-
-def _line(text: str) -> str:
-    return " / ".join(text.split("\n"))[:200]
 
 
 def _record(profile: Profile, seen: Observation) -> str:

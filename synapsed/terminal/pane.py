@@ -85,7 +85,7 @@ def draw_notice(rows: Sequence[str], screen_rows: int, cols: int) -> bytes:
     left anywhere."""
     first = screen_rows - len(rows) + 1
     drawn = (
-        f"\x1b[{first + n};1H\x1b[0;7m{row}{' ' * (cols - _width(row))}\x1b[m".encode("utf-8", "replace")
+        f"\x1b[{first + n};1H\x1b[0;7m{row}{' ' * (cols - sum(map(_char_width, row)))}\x1b[m".encode("utf-8", "replace")
         for n, row in enumerate(rows)
     )
     return b"".join(drawn)
@@ -100,10 +100,6 @@ def _wrapped(line: str, cols: int) -> Iterator[str]:
             start, width = at, 0
         width += step
     yield line[start:]
-
-
-def _width(text: str) -> int:
-    return sum(map(_char_width, text))
 
 
 def _char_width(char: str) -> int:

@@ -73,7 +73,7 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
     pushes = limits.pop("pushes", None)
     paths = Paths.from_environ({"SYNAPSED_HOME": str(home), "SYNAPSED_A2A_HOME": str(home / "a2a"), "HOME": str(home)})
     alerts: list[str] = []
-    parts, opened = Parts(), AsyncExitStack()
+    opened = AsyncExitStack()
     kernel = kernel_of(
         alerts=alerts,
         control=control,
@@ -83,8 +83,8 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
         paths=paths,
         timers=FakeClock(),
     )
-    for face in (PICTURES, OPENAPI, LIVE_SCREENS, WEB, ATTENTION, ELSEWHERE, FLEET):
-        await parts.open(face, kernel, opened)
+    parts = Parts((PICTURES, OPENAPI, LIVE_SCREENS, WEB, ATTENTION, ELSEWHERE, FLEET), kernel, opened)
+    await parts.open_wanted(agents=True)
     control.elsewhere = parts.carriers[ELSEWHERE.name]
     parts.started()
     parts._running |= {"a2a": A2aPart(A2aSdk(control.tasks, control.events, pushes)), **running}

@@ -25,11 +25,11 @@ from synapsed.api.context import ApiContext
 from synapsed.api.security import Security
 from synapsed.clock import SystemClock
 from synapsed.config.paths import Paths
-from synapsed.kernel import Parts
 from synapsed.parts.loading import faces
 from synapsed.parts.openapi.document import document
 from tests.fakes.control import FakeControl
 from tests.support.daemon import ANY_PORTS, PATIENCE_S, Daemon
+from tests.support.kernels import no_parts
 
 EXAMPLES = 12
 """For each route; `SYNAPSED_FUZZ` says how many it takes."""
@@ -68,7 +68,7 @@ def _document() -> dict:
     context = ApiContext(
         control=control,
         faces=faces(),
-        parts=Parts(),
+        parts=no_parts(),
         security=Security(directory=control.directory, token="x"),
         clock=SystemClock(),
         paths=Paths.from_environ(home),

@@ -12,6 +12,8 @@ import pytest
 
 import synapsed
 import synapsed_fleet
+from synapsed.kernel import Face
+from synapsed.parts.loading import faces
 from tests.support.daemon import Daemon
 
 NEVER = (
@@ -32,11 +34,15 @@ NEVER = (
     *("synapsed.pty.readiness", "synapsed.screens", "synapsed.terminal.prompts"),
 )
 """Packages and modules that come with the first agent, section or request that needs them."""
-OURS_MAX = 385
+OURS_MAX = 270
 """Our own modules that a start loads. The number only falls."""
-ALL_MAX = 930
+ALL_MAX = 800
 """All modules; what is installed beside ours adds a few."""
 
+OPENED = {"elsewhere", "fleet", "telemetry", "web"}
+"""Parts that a start without agents opens: metrics are counted by default (tests/parts/test_wanted.py)."""
+
+OF_FACES = "import sys; from synapsed.parts.loading import faces; faces(); print(*sys.modules)"
 BUILD_ALL = """
 import gc, importlib, pkgutil, synapsed, synapsed_fleet
 from synapsed.shared.regex import LateRegex
@@ -67,9 +73,17 @@ def test_it_loads_only_what_it_needs(tmp_path: Path) -> None:
     assert [
         name for name in sorted(loaded) if name.startswith(tuple(f"{one}." for one in NEVER)) or name in NEVER
     ] == []
+    command = [sys.executable, "-c", OF_FACES]
+    of_faces = set(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
+    opened = loaded - of_faces
+    assert {face.name for face in faces() if any(name.startswith(_package(face)) for name in opened)} == OPENED
     ours = [name for name in loaded if name.startswith("synaps")]
     assert len(ours) <= OURS_MAX
     assert len(loaded) <= ALL_MAX
+
+
+def _package(face: Face) -> str:
+    return "synapsed_fleet." if face.name == "fleet" else f"synapsed.parts.{face.name}."
 
 
 def test_no_module_compiles_a_pattern() -> None:

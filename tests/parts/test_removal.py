@@ -128,10 +128,15 @@ def part(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def source(part: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the package without the part's folder."""
-    source = tmp_path_factory.mktemp(part) / "source"
-    for name in COPIED:
-        shutil.copytree(ROOT / name, source / name, copy_function=_linked)  # with what was compiled, too
+    source = copied(tmp_path_factory.mktemp(part) / "source")
     shutil.rmtree(source / "packages" / f"synapsed-{part}" if part in OUTSIDE else source / "synapsed" / "parts" / part)
+    return source
+
+
+def copied(source: Path) -> Path:
+    """Copies the package there, with what was compiled, too."""
+    for name in COPIED:
+        shutil.copytree(ROOT / name, source / name, copy_function=_linked)
     return source
 
 
@@ -146,9 +151,11 @@ def _linked(file: str, copy: str) -> None:
 @pytest.fixture(scope="module")
 def python(part: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The interpreter of an environment without the part."""
-    if part not in OUTSIDE:
-        return sys.executable
-    folder = tmp_path_factory.mktemp("without") / "venv"
+    return environment(tmp_path_factory.mktemp("without") / "venv") if part in OUTSIDE else sys.executable
+
+
+def environment(folder: Path) -> str:
+    """Makes an environment without this project's distributions. Returns its interpreter."""
     venv.create(folder, with_pip=False)
     own = Path(sysconfig.get_path("purelib", vars={"base": str(folder)}))
     for place in {sysconfig.get_path(name) for name in ("purelib", "platlib")}:

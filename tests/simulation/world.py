@@ -30,7 +30,8 @@ from synapsed.errors import StoreError, SynapsedError
 from synapsed.interfaces import StartRequest
 from synapsed.model.task import TaskState
 from synapsed.parts.answer_blocks.reading import Reading
-from synapsed.parts.history.service import FILE, SqliteHistory
+from synapsed.parts.history.face import FILE
+from synapsed.parts.history.service import SqliteHistory
 from synapsed.parts.hooks.channel import ADAPTERS
 from synapsed.parts.work_events.reporting import WorkEvents
 from synapsed.profiles.library import ProfileLibrary

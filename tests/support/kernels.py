@@ -1,13 +1,14 @@
 """The kernel that a part is given, in a test."""
 
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from zoneinfo import ZoneInfo
 
 from synapsed.clock import Clock
 from synapsed.documents.writing import Texts
-from synapsed.kernel import Kernel
+from synapsed.kernel import Kernel, Parts
 from synapsed.model.figures import FAST_S, DaemonFigures, Histogram
 from synapsed.model.trace import Sampling
 from synapsed.outgoing import PushPolicy
@@ -32,6 +33,10 @@ def kernel_of(*, alerts: list[str] | None = None, **given: Any) -> Kernel:
         "settle": told.remove,
     }
     return Kernel(**{**defaults, **given})
+
+
+def no_parts() -> Parts:
+    return Parts([], cast("Kernel", None), AsyncExitStack())
 
 
 def posting_kernel(

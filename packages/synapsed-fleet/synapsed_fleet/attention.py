@@ -36,20 +36,20 @@ class TaskSource(Protocol):
 
 
 class Waiting:
-    """Reads this host's waiting items for its record. `source` is set once there is an inbox; `publish` and `content`
-    are the options of `[fleet.events]`."""
+    """Reads this host's waiting items for its record. `source` returns them; None if nobody here knows them. `publish`
+    and `content` are the options of `[fleet.events]`."""
 
     def __init__(self, tasks: TaskSource, accepts: Callable[[str], bool], *, publish: bool, content: bool) -> None:
         self._tasks = tasks
         self._accepts = accepts
         self._publish = publish
         self._content = content
-        self.source: Callable[[], Sequence[AttentionItem]] | None = None
+        self.source: Callable[[], Sequence[AttentionItem] | None] = lambda: None
 
     async def told(self) -> Waits:
-        if not self._publish or self.source is None:
+        if not self._publish or (found := self.source()) is None:
             return NOTHING_TOLD
-        mine = [item for item in self.source() if item.host is None and self._accepts(item.agent)]
+        mine = [item for item in found if item.host is None and self._accepts(item.agent)]
         items = [await self._record(item) for item in mine[:WAITS_MAX]]
         return Waits(items, len(mine) - len(items))
 

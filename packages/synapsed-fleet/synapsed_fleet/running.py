@@ -5,7 +5,7 @@ The modules that only a fleet needs are imported only if there is `[fleet]`.
 
 import asyncio
 import importlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ import structlog
 from synapsed.errors import ConfigError
 from synapsed.interfaces import AgentSource, WaitingHere, WaitingSource
 from synapsed.kernel import Kernel, Running
+from synapsed.model.events import AttentionItem
 from synapsed_fleet.fleet_config import FleetConfig
 from synapsed_fleet.fleet_control import Membership
 from synapsed_fleet.fleet_table import FleetTable
@@ -84,8 +85,15 @@ class InFleet(Running):
         self._starting: asyncio.Task[None] | None = None
 
     def started(self) -> None:
-        self._fleet.waiting.source = next((here.items for here in self._kernel.all(WaitingHere)), None)
+        self._fleet.waiting.source = self._waiting_here
         self._starting = asyncio.create_task(self._start())
+
+    def _waiting_here(self) -> Sequence[AttentionItem] | None:
+        """Returns what waits at this host; None if it has agents, and no part knows what waits for their person."""
+        for here in self._kernel.all(WaitingHere):
+            items: Sequence[AttentionItem] = here.items()
+            return items
+        return None if self._kernel.control.directory.agents() else []
 
     async def _start(self) -> None:
         try:

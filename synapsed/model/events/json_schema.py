@@ -24,9 +24,9 @@ def event_schema() -> dict[str, Any]:
     defs: dict[str, Any] = found["$defs"]
     for kind in KINDS:
         _of_wire(defs[kind.__name__], kind)
-        defs[f"{kind.__name__}Event"] = _envelope(
-            {"const": _type(kind), "type": "string"}, {"$ref": f"#/$defs/{kind.__name__}"}, has_id=kind is not Gap
-        )
+        told = {"const": kind.model_fields["type"].default, "type": "string"}
+        data = {"$ref": f"#/$defs/{kind.__name__}"}
+        defs[f"{kind.__name__}Event"] = _envelope(told, data, has_id=kind is not Gap)
     single = [{"$ref": f"#/$defs/{kind.__name__}Event"} for kind in KINDS]
     several = {"type": "array", "items": {"$ref": "#/$defs/SingleEvent"}}
     defs["SingleEvent"] = {"oneOf": single}
@@ -40,10 +40,6 @@ def event_schema() -> dict[str, Any]:
     }
 
 
-def _type(kind: type[Data]) -> str:
-    return str(kind.model_fields["type"].default)
-
-
 def _of_wire(schema: dict[str, Any], kind: type[Data]) -> None:
     """Changes the schema of a kind to that of the data as it is sent: without the type, which stands beside it, and
     with `Truncated` as an alternative for large fields."""
@@ -52,15 +48,12 @@ def _of_wire(schema: dict[str, Any], kind: type[Data]) -> None:
     for name in kind.large_fields():
         whole = schema["properties"][name]
         about = {"description": whole.pop("description")} if "description" in whole else {}
-        choices = whole.pop("anyOf") if "anyOf" in whole else [_without(whole, "title", "default")]
+        plain = {key: value for key, value in whole.items() if key not in ("title", "default")}
+        choices = whole.pop("anyOf") if "anyOf" in whole else [plain]
         schema["properties"][name] = {"anyOf": [*choices, {"$ref": "#/$defs/Truncated"}], **about}
     for told in schema["properties"].values():
         told.pop("default", None)  # a sent event always has the field
         told.pop("title", None)
-
-
-def _without(schema: dict[str, Any], *names: str) -> dict[str, Any]:
-    return {name: value for name, value in schema.items() if name not in names}
 
 
 def _envelope(event: dict[str, Any], data: dict[str, Any], *, has_id: bool) -> dict[str, Any]:

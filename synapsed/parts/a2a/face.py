@@ -15,7 +15,7 @@ Only the types of the A2A SDK are used (docs/adr/0004), which take longer to imp
 """
 
 from synapsed.config.config import PostingConfig
-from synapsed.kernel import Face, Route
+from synapsed.kernel import Face, Route, WantedBy
 from synapsed.outgoing import PushPolicy
 
 CARD_PATH = "/.well-known/agent-card.json"
@@ -50,6 +50,7 @@ def _at_agent(method: str, path: str, handler: str, needs: frozenset[str] | None
 FACE = Face(
     name="a2a",
     opens="synapsed.parts.a2a.running",
+    wanted=WantedBy(rows=("SELECT 1 FROM pushes",)),
     extends={"a2a": A2aConfig},
     routes=(
         Route(method="GET", path=CARD_PATH, handler="a2a.card", at="agent", public=True),

@@ -5,11 +5,12 @@ beside the answer.
 artifacts of them. A profile chooses the kinds of blocks (`parsers`).
 """
 
-from synapsed.kernel import Face
+from synapsed.kernel import WITH_AGENTS, Face
 
 FACE = Face(
     name="answer_blocks",
     opens="synapsed.parts.answer_blocks.reading",
+    wanted=WITH_AGENTS,
     late=["synapsed.parts.answer_blocks.blocks"],
 )
 """Description of this part for the daemon, which reads it without loading the part's code."""

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from synapsed.config.config import ConfigKey, Section
-from synapsed.kernel import Face
+from synapsed.kernel import WITH_AGENTS, Face
 from synapsed.parts.approvals.policy import Policy, Rule
 
 
@@ -38,6 +38,7 @@ class ApprovalConfig(Section):
 FACE = Face(
     name="approvals",
     opens="synapsed.parts.approvals.deciding",
+    wanted=WITH_AGENTS,
     agent_settings={"approval": ConfigKey(ApprovalConfig, ApprovalConfig())},
     guards=True,
 )

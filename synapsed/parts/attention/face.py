@@ -7,10 +7,11 @@ which words, `notify` is its configuration, and `sent_notices` keeps the notices
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from synapsed.config.config import ConfigKey
 from synapsed.interfaces import RIGHTS
-from synapsed.kernel import Face, Route
+from synapsed.kernel import Face, Route, WantedBy
 from synapsed.parts.attention.notify import NotifyConfig
 
 
@@ -19,12 +20,21 @@ def _changes(old: NotifyConfig, new: NotifyConfig) -> Sequence[str]:
     return [f"[notify] changed: you are told at {where}"]
 
 
+KEY_FILE: Final = "push-key.pem"
+"""Name of the file in the state directory with the key that signs web pushes."""
+
 _LOOK = frozenset({"look"})
 _ANY = frozenset(RIGHTS)
 
 FACE = Face(
     name="attention",
     opens="synapsed.parts.attention.running",
+    wanted=WantedBy(
+        config=lambda config: bool(config.notify.sinks),
+        agents=lambda _: True,
+        rows=("SELECT 1 FROM open_attention",),
+        files=lambda paths: [paths.state / KEY_FILE],
+    ),
     sections={"notify": ConfigKey(NotifyConfig, NotifyConfig(), changes=_changes)},
     routes=(
         Route(method="GET", path="/inbox", handler="inbox.inbox", needs=_LOOK),

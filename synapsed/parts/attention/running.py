@@ -14,6 +14,7 @@ from synapsed.errors import ConfigError
 from synapsed.interfaces import Subscriptions, Terminals, WaitingHere
 from synapsed.kernel import Automated, Kernel, Running
 from synapsed.parts.attention.browsers import Browsers
+from synapsed.parts.attention.face import KEY_FILE
 from synapsed.parts.attention.inbox import PersonInbox
 from synapsed.parts.attention.notifier import Notifier, NotifyMeans
 from synapsed.parts.attention.notify import WebSink
@@ -21,9 +22,6 @@ from synapsed.parts.attention.sinks.making import SinkMaker
 
 if TYPE_CHECKING:
     from synapsed.parts.attention.vapid import PushKey
-
-KEY_FILE = "push-key.pem"
-"""Name of the file in the state directory with the key that signs web pushes."""
 
 log = structlog.stdlib.get_logger("synapsed.notify")
 

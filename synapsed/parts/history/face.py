@@ -4,8 +4,10 @@
 (`searching`); `texts` makes the kept form of a text.
 """
 
+from typing import Final
+
 from synapsed.config.config import ConfigKey, Section
-from synapsed.kernel import Face, Route
+from synapsed.kernel import Face, Route, WantedBy
 
 
 class HistoryConfig(Section):
@@ -15,11 +17,15 @@ class HistoryConfig(Section):
     """Messages, answers and tool calls can be searched, and usage is added up."""
 
 
+FILE: Final = "history.db"
+"""Name of the file in the state's folder."""
+
 _LOOK = frozenset({"look"})
 
 FACE = Face(
     name="history",
     opens="synapsed.parts.history.service",
+    wanted=WantedBy(agents=lambda config: config.history.enabled, files=lambda paths: [paths.state / FILE]),
     sections={"history": ConfigKey(HistoryConfig, HistoryConfig(), restart=True)},
     routes=(
         Route(method="GET", path="/control/history", handler="search", needs=_LOOK),

@@ -21,6 +21,7 @@ from synapsed.errors import Busy, StoreError
 from synapsed.interfaces import EVERY_EVENT, EventLog
 from synapsed.kernel import Kernel, Running
 from synapsed.parts.history.answers import HistoryPage, HistoryStats, UsageReport
+from synapsed.parts.history.face import FILE
 from synapsed.parts.history.file import discard
 from synapsed.parts.history.indexing import Indexer
 from synapsed.parts.history.interface import By, History, HistoryFilter
@@ -47,9 +48,6 @@ FRESH_S = 2.0
 
 QUESTIONS_MAX = 16
 """Questions that may wait for an answer."""
-
-FILE = "history.db"
-"""Name of the file in the state's folder."""
 
 OFF = (
     "there is no history: it is switched off ('enabled' under [history] of config.toml), or this SQLite has no full "

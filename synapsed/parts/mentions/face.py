@@ -1,7 +1,7 @@
 """Declares the part, which sends a line `@agent message` in an attached terminal to that agent."""
 
 from synapsed.config.config import AttachConfig
-from synapsed.kernel import Face
+from synapsed.kernel import Face, WantedBy
 
 
 class MentionsConfig(AttachConfig):
@@ -11,5 +11,10 @@ class MentionsConfig(AttachConfig):
     """True if a line `@agent message` is sent to that agent at Enter."""
 
 
-FACE = Face(name="mentions", opens="synapsed.parts.mentions.routing", extends={"attach": MentionsConfig})
+FACE = Face(
+    name="mentions",
+    opens="synapsed.parts.mentions.routing",
+    wanted=WantedBy(agents=lambda config: config.attach.mentions),
+    extends={"attach": MentionsConfig},
+)
 """Description of this part for the daemon, which reads it without loading the part's code."""

@@ -6,7 +6,7 @@ clock. `following` applies them to the log.
 """
 
 from synapsed.config.config import ConfigKey, Section
-from synapsed.kernel import Face
+from synapsed.kernel import Face, WantedBy
 
 
 class MoodsConfig(Section):
@@ -19,6 +19,7 @@ class MoodsConfig(Section):
 FACE = Face(
     name="moods",
     opens="synapsed.parts.moods.following",
+    wanted=WantedBy(agents=lambda config: config.moods.enabled, rows=["SELECT 1 FROM followers WHERE name = 'moods'"]),
     sections={"moods": ConfigKey(MoodsConfig, MoodsConfig())},
     agent_settings={"moods": ConfigKey(bool, True)},  # if `[moods]` is enabled
 )

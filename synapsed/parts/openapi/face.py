@@ -1,11 +1,12 @@
 """The OpenAPI document, which describes this API for programs, on the daemon's listeners and on agents' own ports."""
 
 from synapsed.interfaces import RIGHTS
-from synapsed.kernel import Face, Route
+from synapsed.kernel import Face, Route, WantedBy
 
 FACE = Face(
     name="openapi",
     opens="synapsed.parts.openapi.routes",
+    wanted=WantedBy(),
     routes=(
         Route(
             method="GET",

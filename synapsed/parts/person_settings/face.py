@@ -4,7 +4,7 @@ precedence.
 `reading` reads them and returns the consequences, by the profile's description of the program (`[settings]`).
 """
 
-from synapsed.kernel import Face
+from synapsed.kernel import WITH_AGENTS, Face
 
-FACE = Face(name="person_settings", opens="synapsed.parts.person_settings.reading")
+FACE = Face(name="person_settings", opens="synapsed.parts.person_settings.reading", wanted=WITH_AGENTS)
 """Description of this part for the daemon, which reads it without loading the part's code."""

@@ -22,8 +22,9 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from synapsed.config.config import ConfigKey, Section
-from synapsed.kernel import Face
+from synapsed.kernel import Face, WantedBy
 from synapsed.parts.profile_tools.bundles.public_keys import PublicKey
+from synapsed.parts.profile_tools.bundles.shelf import FOLDER
 
 
 def _checked_key(value: str) -> str:
@@ -41,6 +42,7 @@ class ProfilesConfig(Section):
 FACE = Face(
     name="profile_tools",
     opens="synapsed.parts.profile_tools.bundles.watching",
+    wanted=WantedBy(files=lambda paths: [paths.state / FOLDER]),
     sections={"profiles": ConfigKey(ProfilesConfig, ProfilesConfig())},
     profiles_in="synapsed.parts.profile_tools.bundles.stand_ins",
     findings_in="synapsed.parts.profile_tools.bundles.findings",

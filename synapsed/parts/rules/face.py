@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from synapsed.config.config import ConfigKey
-from synapsed.kernel import Face
+from synapsed.kernel import Face, WantedBy
 from synapsed.parts.rules.rule import RULES_MAX, RuleConfig, WebhookConfig
 
 
@@ -30,6 +30,10 @@ def _fit_together(config: Any) -> str | None:
 FACE = Face(
     name="rules",
     opens="synapsed.parts.rules.running",
+    wanted=WantedBy(
+        config=lambda config: bool(config.rule or config.webhooks),
+        rows=("SELECT 1 FROM followers WHERE name = 'rules'",),
+    ),
     sections={
         "rule": ConfigKey(
             Annotated[list[RuleConfig], Field(max_length=RULES_MAX)],

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from synapsed.config.config import ConfigKey
-from synapsed.kernel import Face, Route
+from synapsed.kernel import Face, Route, WantedBy
 from synapsed.parts.schedules.schedule import FILE, SCHEDULES_MAX, NewSchedule, as_schedule
 
 
@@ -44,6 +44,9 @@ _NAMED = {"schedule": "a schedule's name, or its id"}
 FACE = Face(
     name="schedules",
     opens="synapsed.parts.schedules.running",
+    wanted=WantedBy(
+        config=lambda config: bool(config.schedule), rows=("SELECT 1 FROM schedules", "SELECT 1 FROM occurrences")
+    ),
     sections={
         "schedule": ConfigKey(
             Annotated[list[NewSchedule], Field(max_length=SCHEDULES_MAX)], default=[], changes=_changes

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field
 
 from synapsed.config.config import ConfigKey, Section
-from synapsed.kernel import Face, Route
+from synapsed.kernel import Face, Route, WantedBy
 
 
 class MetricsConfig(Section):
@@ -58,6 +58,7 @@ class TracesConfig(Section):
 FACE = Face(
     name="telemetry",
     opens="synapsed.parts.telemetry.pipeline",
+    wanted=WantedBy(config=lambda config: config.metrics.enabled or bool(config.traces.endpoint)),
     sections={
         "metrics": ConfigKey(MetricsConfig, MetricsConfig(), restart=True),
         "traces": ConfigKey(TracesConfig, TracesConfig(), restart=True),

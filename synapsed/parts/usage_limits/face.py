@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from synapsed.config.config import ConfigKey, Section
-from synapsed.kernel import Face
+from synapsed.kernel import WITH_AGENTS, Face
 
 
 class UsageLimitPolicy(Section):
@@ -28,6 +28,7 @@ class UsageLimitPolicy(Section):
 FACE = Face(
     name="usage_limits",
     opens="synapsed.parts.usage_limits.holding",
+    wanted=WITH_AGENTS,
     agent_settings={"usage_limit": ConfigKey(UsageLimitPolicy, UsageLimitPolicy())},
 )
 """Description of this part for the daemon, which reads it without loading the part's code."""

@@ -5,7 +5,7 @@ typed.
 one agent.
 """
 
-from synapsed.kernel import Face
+from synapsed.kernel import WITH_AGENTS, Face
 
-FACE = Face(name="work_events", opens="synapsed.parts.work_events.reporting")
+FACE = Face(name="work_events", opens="synapsed.parts.work_events.reporting", wanted=WITH_AGENTS)
 """Description of this part for the daemon, which reads it without loading the part's code."""

@@ -110,7 +110,8 @@ async def test_webhooks(home: HomeOfPart) -> None:
 
 
 async def test_a_fault_holds_up_nobody(home: HomeOfPart, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with open_parts([FACE], home.kernel(MODEL())) as parts:
+    config = MODEL(rule=[rule("fine", "agentReported", {"send": "fake", "message": "m"})])
+    async with open_parts([FACE], home.kernel(config)) as parts:
         monkeypatch.setattr(parts._running["rules"], "seen", lambda _: 1 / 0)
         await parts.seen("a")
 
