@@ -40,6 +40,7 @@ class LoopThread:
         except asyncio.CancelledError:
             there.call_soon_threadsafe(cancel)
             await whole(asyncio.wait({over}))
+            over.result().cancelled() or over.result().exception()  # an error that nobody waits for is not logged
             raise
         return over.result().result()
 
