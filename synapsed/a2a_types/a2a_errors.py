@@ -67,6 +67,7 @@ _STATUS: Final = {
     HTTPStatus.UNAUTHORIZED: "UNAUTHENTICATED",
     HTTPStatus.FORBIDDEN: "PERMISSION_DENIED",
     HTTPStatus.NOT_FOUND: "NOT_FOUND",
+    HTTPStatus.METHOD_NOT_ALLOWED: "UNIMPLEMENTED",
     HTTPStatus.CONFLICT: "ABORTED",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "INVALID_ARGUMENT",
     HTTPStatus.TOO_MANY_REQUESTS: "RESOURCE_EXHAUSTED",
@@ -152,7 +153,7 @@ def rpc_failure(request_id: str | int | float | None, error: A2aError) -> dict[s
 def rest_error(error: A2aError, http_status: int | None = None) -> dict[str, Any]:
     """Returns the body of a refusal over HTTP: google.rpc.Status (11.6). `http_status` replaces the error's own."""
     code = http_status or error.http_status
-    kind = KINDS.get(error.code)
+    kind = None if code == HTTPStatus.METHOD_NOT_ALLOWED else KINDS.get(error.code)
     status = kind.status if kind else _STATUS.get(HTTPStatus(code), "UNKNOWN")
     return {"error": {"code": code, "status": status, "message": error.message, "details": _details(error)}}
 

@@ -28,7 +28,7 @@ from synapsed.api.context import (
 from synapsed.api.describe import Description, description_of, route_of
 from synapsed.api.gate import base_url
 from synapsed.api.memory_reservation import others_first, release, reserve_page, reserve_task, with_room
-from synapsed.api.problems import refusing_as
+from synapsed.api.problems import refusal_headers, refusing_as
 from synapsed.api.query import Flag, Query, Resumed, Text, Time, between, flag, one_of, some_of, text_like
 from synapsed.api.request_models import WAIT_MAX, SendBody, Whole
 from synapsed.api.response_models import ErrorAnswer, InputProvided, ShownTask
@@ -84,6 +84,7 @@ __all__ = [
     "push",
     "read_body",
     "read_task",
+    "refusal_headers",
     "refusing_as",
     "release",
     "reserve_page",

@@ -50,10 +50,11 @@ def refusing_as(shape: Shape) -> Callable[[Handler], Handler]:
 
 def problem(error: SynapsedError) -> web.Response:
     """Returns the response for an error of synapsed's own (`synapsed.errors`)."""
-    return _response(error.http, body_of(error), _headers(error))
+    return _response(error.http, body_of(error), refusal_headers(error))
 
 
-def _headers(error: SynapsedError) -> dict[str, str]:
+def refusal_headers(error: SynapsedError) -> dict[str, str]:
+    """Returns the headers of a refusal: when to try again, or how to prove who it is."""
     if error.code in ("QUEUE_FULL", "BUSY", "LOCKED_OUT") or isinstance(error, NotKnownYet):
         return {"Retry-After": str(error.details.get("retry_after", RETRY_AFTER))}
     if error.code == "UNAUTHORIZED":
@@ -67,7 +68,7 @@ def _shaped(request: web.Request, error: SynapsedError) -> web.Response:
     if shape is None:
         return problem(error)
     response = shape(request, error, error.http)
-    response.headers.update(_headers(error))
+    response.headers.update(refusal_headers(error))
     return response
 
 

@@ -37,7 +37,10 @@ async def open_websocket(request: web.Request, *, suspended: bool = True) -> web
         compress=False,
         max_msg_size=request.app[CONTEXT].limits.ws_message,
     )
-    await socket.prepare(request)
+    try:
+        await socket.prepare(request)
+    except web.HTTPBadRequest as error:
+        raise InvalidRequest("the upgrade needs Sec-WebSocket-Version: 13 and a Sec-WebSocket-Key") from error
     return socket
 
 

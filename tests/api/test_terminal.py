@@ -202,6 +202,9 @@ async def test_refusals_before_the_upgrade(api: Api):
     assert body["error"]["code"] == "FORBIDDEN"
     assert api.control.attachments == []
     assert TOKEN
+    _, body = await api.json(api.unix, "GET", "/agents/claude/terminal", headers=upgrade)
+    assert "needs Sec-WebSocket-Version: 13 and a Sec-WebSocket-Key" in body["error"]["message"]
+    assert all(attached.closed for attached in api.control.attachments)
 
 
 @pytest.mark.night

@@ -42,6 +42,7 @@ A2A_JSON: Final = "application/a2a+json"
 PLAIN_JSON: Final = "application/json"
 EXTENSIONS_HEADERS: Final = ("A2A-Extensions", "X-A2A-Extensions")
 """Headers that ask for extensions, and that name the active ones in responses; the second is 0.3's name for it."""
+_VERSION: Final = "A2A-Version"
 _MARK: Final = regex(r"/a2a(?:/|$)|/\.well-known/")
 """Pattern of the place in a path where A2A's part of it begins."""
 
@@ -140,7 +141,9 @@ def agent_base(request: web.Request, view: AgentView) -> str:
 
 def said_version(request: web.Request) -> str | None:
     """Returns `A2A-Version`, which may stand in the query in place of the header (3.6.1)."""
-    return request.headers.get("A2A-Version") or request.query.get("A2A-Version")
+    said = request.headers.get(_VERSION)
+    # The names of such parameters are in any case (3.2.6).
+    return said or next((text for name, text in request.query.items() if name.lower() == _VERSION.lower()), None)
 
 
 def accepted_type(request: web.Request, otherwise: str) -> str:

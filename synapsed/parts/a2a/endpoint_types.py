@@ -5,7 +5,8 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import Any
 
-from synapsed.errors import Busy
+from synapsed.api import refusal_headers
+from synapsed.errors import SynapsedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +19,9 @@ class RestRequest:
     body: Any
 
 
-def retry_after(error: Exception) -> dict[str, str]:
-    """Returns the headers of a refusal that says when to try again."""
-    return {"Retry-After": str(error.details["retry_after"])} if isinstance(error, Busy) else {}
+def headers_of(error: Exception) -> dict[str, str]:
+    """Returns the headers of a refusal: those that it has on all routes."""
+    return refusal_headers(error) if isinstance(error, SynapsedError) else {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from synapsed.a2a_types.a2a_errors import (
 from synapsed.a2a_types.extensions import activated
 from synapsed.documents.writing import has_large
 from synapsed.errors import Busy, Forbidden, SynapsedError, Unauthorized
-from synapsed.parts.a2a.endpoint_types import MessageReply, StreamReply, retry_after
+from synapsed.parts.a2a.endpoint_types import MessageReply, StreamReply, headers_of
 from synapsed.parts.a2a.methods import Method
 from synapsed.parts.a2a.operations import RequestScope
 from synapsed.parts.a2a.params import parse
@@ -31,6 +31,8 @@ from synapsed.parts.a2a.v03 import METHODS_03, STREAMING_03, Dialect03
 from synapsed.parts.a2a.version import V03, V10, require_version
 
 type RequestId = str | int | float | None
+ID_MAX: Final = 1024
+"""Most characters of a request's id: every event of a stream repeats it."""
 NAME_SHOWN: Final = 60
 """Most characters of an unknown method that are shown."""
 
@@ -98,7 +100,13 @@ class JsonRpc:
 def _request_id(body: Any) -> RequestId:
     """Returns the id to answer with; null if the request has no valid one."""
     found = body.get("id") if isinstance(body, dict) else None
-    return found if isinstance(found, str | int | float) and not isinstance(found, bool) else None
+    return found if _is_id(found) else None
+
+
+def _is_id(found: Any) -> bool:
+    if isinstance(found, str):
+        return len(found) <= ID_MAX
+    return found is None or (isinstance(found, int | float) and not isinstance(found, bool))
 
 
 def _envelope(body: Any) -> tuple[str, dict[str, Any]]:
@@ -108,12 +116,12 @@ def _envelope(body: Any) -> tuple[str, dict[str, Any]]:
         raise A2aError(INVALID_REQUEST, what)
     if body.get("jsonrpc") != "2.0":
         raise A2aError(INVALID_REQUEST, "jsonrpc: must be exactly '2.0'")
-    if isinstance(body.get("id"), bool | dict | list):
-        raise A2aError(INVALID_REQUEST, "id: must be a string, a number or null")
+    if not _is_id(body.get("id")):
+        raise A2aError(INVALID_REQUEST, f"id: must be a string of at most {ID_MAX} characters, a number or null")
     method = body.get("method")
     if not method:
         raise A2aError(INVALID_REQUEST, "method: is required")
-    params = body.get("params", {})
+    params = {} if (given := body.get("params")) is None else given  # null is said by those who leave nothing out
     if not isinstance(params, dict):
         raise invalid_params("params", "must be an object")
     return method if isinstance(method, str) else "", params
@@ -151,10 +159,10 @@ def _result(request_id: RequestId, result: Any) -> dict[str, Any]:
 
 def _refusal(request_id: RequestId, error: A2aError | SynapsedError) -> MessageReply:
     """Returns the refusal. A caller without the right gets HTTP's status too, as the specification demands for
-    authentication (7), and a caller that may try again gets HTTP's header."""
+    authentication (7), and HTTP's headers: how to prove who it is, and when to try again."""
     status = error.http if isinstance(error, Forbidden | Unauthorized | Busy) else 200
     told = error if isinstance(error, A2aError) else from_synapsed(error)
-    return MessageReply(rpc_failure(request_id, told), status, retry_after(error))
+    return MessageReply(rpc_failure(request_id, told), status, headers_of(error))
 
 
 def _internal(request_id: RequestId) -> dict[str, Any]:

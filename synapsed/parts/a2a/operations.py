@@ -34,6 +34,8 @@ _OUR_STATES: Final = {pb.TaskState.Value(name): state for state, name in STATES.
 _TEXTS: Final = frozenset({TEXT, "text", "text/*", "*/*", "*"})
 _NO_ANSWERS: Final = frozenset({"in_reply_to", "new_conversation", "response_expected", "sender_task_id"})
 """Metadata that marks a message as something other than an answer."""
+ID_MAX: Final = 1024
+"""Most characters of a message's and a context's id: every event of the task repeats that of its context."""
 PAGE_DEFAULT: Final = 50
 PAGE_MAX: Final = 100
 SNAPSHOT_TRIES: Final = 5
@@ -195,6 +197,7 @@ class Operations:
 
     async def _wanted(self, agent_id: str, caller: RequestScope, request: pb.SendMessageRequest) -> SendRequest:
         message = message_from(request.message)
+        _check_ids(request.message)
         _check_output(request.configuration.accepted_output_modes)
         told = {**(message.metadata or {}), **struct_dict(request.metadata)}
         priority, metadata = taken(told)
@@ -356,6 +359,12 @@ def _history(request: _HasHistory) -> int | None:
     if request.history_length < 0:
         raise invalid_params("historyLength", "must not be negative")
     return request.history_length
+
+
+def _check_ids(message: pb.Message) -> None:
+    for name, text in (("messageId", message.message_id), ("contextId", message.context_id)):
+        if len(text) > ID_MAX:
+            raise invalid_params(f"message.{name}", f"must have at most {ID_MAX} characters")
 
 
 def _check_context(task: Task, context_id: str | None) -> None:

@@ -22,7 +22,7 @@ from synapsed.a2a_types.a2a_errors import (
 )
 from synapsed.a2a_types.extensions import activated
 from synapsed.errors import SynapsedError
-from synapsed.parts.a2a.endpoint_types import MessageReply, RestRequest, StreamReply, retry_after
+from synapsed.parts.a2a.endpoint_types import MessageReply, RestRequest, StreamReply, headers_of
 from synapsed.parts.a2a.methods import Method
 from synapsed.parts.a2a.operations import RequestScope
 from synapsed.parts.a2a.params import from_query, parse
@@ -80,20 +80,28 @@ class RestBinding:
         allowed: list[str] = []
         for pattern, method in self._paths:
             if match := pattern.fullmatch(path):
-                if verb in method.verbs:
+                verbs = _verbs(method)
+                if verb in verbs:
                     return method, {name: text for name, text in match.groupdict().items() if text is not None}
-                allowed += [each for each in method.verbs if each not in allowed]
+                allowed += [each for each in verbs if each not in allowed]
         if not allowed:
             raise A2aError(METHOD_NOT_FOUND, f"A2A has nothing at {path[:PATH_SHOWN]!r}")
         error = A2aError(METHOD_NOT_FOUND, f"this path takes {', '.join(allowed)}, not {verb}")
         return MessageReply(rest_error(error, METHOD_NOT_ALLOWED), METHOD_NOT_ALLOWED, {"Allow": ", ".join(allowed)})
 
 
+def _verbs(method: Method) -> tuple[str, ...]:
+    """Returns the verbs that the method's path takes: HEAD, too, where GET has one result."""
+    return (*method.verbs, "HEAD") if "GET" in method.verbs and method.call is not None else method.verbs
+
+
 def _pattern(path: str, tenant: str) -> re.Pattern[str]:
     """Returns the pattern of a path such as `/tasks/{id}:cancel`. Our ids have no colon, so that a verb is never taken
     for part of one."""
     parts = _VARIABLE.split(path)
-    texts = [re.escape(part) if index % 2 == 0 else f"(?P<{part}>[^/:]+)" for index, part in enumerate(parts)]
+    # Only the first variable, a task's id, can have a verb behind it: clients choose the ids of configs.
+    values = ["[^/:]+", "[^/]+"]
+    texts = [re.escape(part) if at % 2 == 0 else f"(?P<{part}>{values[at // 2]})" for at, part in enumerate(parts)]
     return re.compile(tenant + "".join(texts))
 
 
@@ -123,7 +131,7 @@ async def _events(results: AsyncGenerator[dict[str, Any]]) -> AsyncGenerator[dic
 
 def _refusal(error: A2aError | SynapsedError) -> MessageReply:
     told = error if isinstance(error, A2aError) else from_synapsed(error)
-    return MessageReply(rest_error(told), told.http_status, retry_after(error))
+    return MessageReply(rest_error(told), told.http_status, headers_of(error))
 
 
 def _internal() -> MessageReply:

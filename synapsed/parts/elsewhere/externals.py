@@ -11,7 +11,7 @@ continues after a kill:
                        since nothing is ever sent twice
     task_id            it is followed
 
-The SDK is loaded, in a thread, when the first agent is spoken to.
+The SDK is loaded, in a thread, when the first agent is spoken to, and runs in one of its own.
 """
 
 import asyncio
@@ -39,6 +39,7 @@ from synapsed.parts.elsewhere.external_agent import FIRST, SEEDS, ExternalAgent
 from synapsed.parts.elsewhere.face import FACE
 from synapsed.parts.elsewhere.hosts.host import Host
 from synapsed.parts.elsewhere.hosts.hosts import Hosts
+from synapsed.parts.elsewhere.loop_thread import LoopThread
 from synapsed.store.idempotency import Idempotency
 from synapsed.tasks import transitions
 
@@ -82,6 +83,7 @@ class Externals:
         self._book = book
         self._clock = clock
         self._agents: dict[str, ExternalAgent] = {}
+        self._sdk = LoopThread("agents elsewhere")
         self._remotes: dict[str, AgentConnection] = {}
         self._checked: dict[str, float] = {}
         self._couriers: dict[str, Courier] = {}
@@ -120,6 +122,7 @@ class Externals:
         for remote in self._remotes.values():
             await remote.close()
         self._remotes.clear()
+        await self._sdk.close()
 
     # --- the address book ---
 
@@ -372,7 +375,7 @@ class Externals:
             made = module.FirstRemote(agent, credentials, self._outgoing)
         else:
             module = await _load("synapsed.parts.elsewhere.remote")
-            made = module.Remote(agent, credentials, self._outgoing, tunnel)
+            made = module.Remote(agent, credentials, self._outgoing, self._sdk, tunnel)
         return made
 
     async def _check(self, alias: str) -> None:

@@ -29,6 +29,7 @@ from synapsed.parts.elsewhere.remote_protocol import (
     CALL_S,
     CONNECT_S,
     EVENT_STREAM,
+    LITTLE,
     LONGEST_PAUSE_S,
     SEND_S,
     SILENCE_S,
@@ -172,17 +173,25 @@ class FirstRemote:
         try:
             async with self._http.stream("POST", self._url, json=body, headers=accept, timeout=limits) as response:
                 if not response.headers.get("Content-Type", "").startswith(EVENT_STREAM):
-                    yield task_of(await self._result(response, await response.aread(), asked=True))
+                    told = await self._result(response, await response.aread(), asked=True)
+                    yield await asyncio.to_thread(task_of, told)
                     return
                 async for piece in response.aiter_bytes():
                     for event in parser.feed(piece):
-                        told = await read(event.data.encode())
-                        self._check(told)
-                        yield event_of(told.get("result") if isinstance(told, dict) else None, str(params["id"]))
+                        yield await self._heard(event.data, str(params["id"]))
         except httpx.HTTPError as error:
             raise unreachable(self._url, error, asked=True) from error
         except (ValueError, SseTooLarge) as error:
             raise self._invalid(error, asked=True) from error
+
+    async def _heard(self, data: str, task_id: str) -> Snapshot | ArtifactPiece:
+        """Returns the content of an event. Raises ValueError, RemoteRefused."""
+        told = await read(data.encode())
+        self._check(told)
+        result = told.get("result") if isinstance(told, dict) else None
+        if len(data) <= LITTLE:
+            return event_of(result, task_id)
+        return await asyncio.to_thread(event_of, result, task_id)
 
     def _invalid(self, error: Exception, *, asked: bool) -> Unreachable | RemoteRefused:
         why = f"{self._url} answers what cannot be read: {str(error)[:TEXT_SHOWN]}"

@@ -1,8 +1,13 @@
-"""One A2A agent elsewhere, through the SDK's client: version 1.0 or 0.3, as its card says."""
+"""One A2A agent elsewhere, through the SDK's client: version 1.0 or 0.3, as its card says.
+
+The SDK makes its types of an answer where it has read it, which takes 100 ms for one with 49,000 values. So its client
+runs in a thread, and our types are made there too.
+"""
 
 import contextlib
-from collections.abc import AsyncGenerator, Iterator
-from typing import Any
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from functools import wraps
+from typing import Any, Concatenate
 
 import httpx
 from a2a.client import A2AClientError, ClientCallContext, ClientConfig, ClientFactory
@@ -21,6 +26,7 @@ from synapsed.parts.elsewhere.credentials import Credentials
 from synapsed.parts.elsewhere.discovery import BINDINGS, look_again
 from synapsed.parts.elsewhere.external_agent import ExternalAgent
 from synapsed.parts.elsewhere.hosts.tunnel import Tunnel
+from synapsed.parts.elsewhere.loop_thread import LoopThread
 from synapsed.parts.elsewhere.remote_protocol import (
     CALL_S,
     KEY_HEADER,
@@ -37,15 +43,44 @@ LISTED = 100
 """Tasks that are searched for one whose answer was lost."""
 
 
+def _beside[**P, T](
+    method: Callable[Concatenate["Remote", P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate["Remote", P], Coroutine[Any, Any, T]]:
+    """Marks a method that runs in the SDK's thread."""
+
+    @wraps(method)
+    async def run(self: "Remote", /, *args: P.args, **options: P.kwargs) -> T:
+        return await self.thread.run(method(self, *args, **options))
+
+    return run
+
+
+def _streaming_beside[**P, T](
+    method: Callable[Concatenate["Remote", P], AsyncGenerator[T]],
+) -> Callable[Concatenate["Remote", P], AsyncGenerator[T]]:
+    """Marks a generator that runs in the SDK's thread."""
+
+    @wraps(method)
+    def run(self: "Remote", /, *args: P.args, **options: P.kwargs) -> AsyncGenerator[T]:
+        return self.thread.items(method(self, *args, **options))
+
+    return run
+
+
 class Remote:
-    """A connection to the agent; `close` it. With `tunnel` the agent is on another host of the user's, which does a
-    request with the same key only once."""
+    """A connection to the agent; `close` it. `thread` is the SDK's. With `tunnel` the agent is on another host of the
+    user's, which does a request with the same key only once."""
 
     longest_pause_s = LONGEST_PAUSE_S
     names_tasks = False
 
     def __init__(
-        self, agent: ExternalAgent, credentials: Credentials, ways: OutgoingConfig, tunnel: Tunnel | None = None
+        self,
+        agent: ExternalAgent,
+        credentials: Credentials,
+        ways: OutgoingConfig,
+        thread: LoopThread,
+        tunnel: Tunnel | None = None,
     ) -> None:
         interface = pb.AgentInterface(
             url=agent.endpoint,
@@ -56,6 +91,7 @@ class Remote:
         card = pb.AgentCard(name=agent.name, supported_interfaces=[interface])
         card.capabilities.streaming = agent.streaming
         card.capabilities.extended_agent_card = True
+        self.thread = thread
         self._agent = agent
         self._credentials = credentials
         self._ways = ways
@@ -91,12 +127,14 @@ class Remote:
         if self._tunnel is not None:
             await self._tunnel.wait_up()
 
+    @_beside
     async def close(self) -> None:
         await self._http.aclose()
 
     async def look(self) -> Found:
         return await look_again(self._agent, self._credentials, self._ways)
 
+    @_beside
     async def send(
         self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
     ) -> Snapshot:
@@ -113,6 +151,7 @@ class Remote:
                     return answered(answer.message)
         raise RemoteRefused(f"{self._agent.endpoint} answered with neither a task nor a message")
 
+    @_streaming_beside
     async def stream(
         self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
     ) -> AsyncGenerator[Snapshot | ArtifactPiece]:
@@ -139,14 +178,17 @@ class Remote:
             request.configuration.accepted_output_modes.extend(self._agent.output_modes)
         return request
 
+    @_beside
     async def get(self, task_id: str) -> Snapshot:
         with self._calling():
             return snapshot_of(await self._calls.get_task(pb.GetTaskRequest(id=task_id), context=_call()))
 
+    @_beside
     async def cancel(self, task_id: str) -> Snapshot:
         with self._calling():
             return snapshot_of(await self._calls.cancel_task(pb.CancelTaskRequest(id=task_id), context=_call()))
 
+    @_beside
     async def find(self, message_id: str, key: str = "") -> Snapshot | None:
         """Returns the task that was made of the message, None if no task was made. Raises RemoteRefused if that cannot
         be found out: 0.3 has no list of tasks."""
@@ -160,6 +202,7 @@ class Remote:
                 raise RemoteRefused(f"{self._agent.endpoint} does not tell of all its tasks what they were made of")
         return None
 
+    @_streaming_beside
     async def follow(self, task_id: str) -> AsyncGenerator[Snapshot | ArtifactPiece]:
         """Yields the texts and states of the task up to the end of the stream."""
         with self._calling():
@@ -172,6 +215,7 @@ class Remote:
                 if isinstance(stream, AsyncGenerator):
                     await stream.aclose()
 
+    @_beside
     async def extended_card(self) -> pb.AgentCard:
         """Returns the card that the agent shows to those it knows."""
         with self._calling():

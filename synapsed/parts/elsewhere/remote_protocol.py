@@ -34,6 +34,8 @@ LONGEST_PAUSE_S: Final = 30.0
 """Longest seconds between two requests for a task that sends no updates by itself."""
 ANSWER_BYTES = 32 << 20
 """Most bytes of one answer, and of one stream."""
+LITTLE: Final = 2048
+"""Most characters of an event of a stream that is parsed at once, and not in a thread."""
 EVENT_STREAM: Final = "text/event-stream"
 _PLAIN: Final = "identity"
 KEY_HEADER = "Idempotency-Key"

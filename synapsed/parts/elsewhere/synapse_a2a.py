@@ -30,6 +30,7 @@ from synapsed.parts.elsewhere.remote_protocol import (
     CONNECT_S,
     EVENT_STREAM,
     KEY_HEADER,
+    LITTLE,
     LONGEST_PAUSE_S,
     SEND_S,
     SILENCE_S,
@@ -47,8 +48,6 @@ for its program to start."""
 POLL_S: Final = 3.0
 """Seconds between two requests for a task of an agent that has no streams."""
 RETRY_MAX_S: Final = 60.0
-LITTLE: Final = 2048
-"""Most characters of an event that is parsed at once, and not in a thread."""
 _YES: Final = frozenset({"approve", "allow", "ok", "y", "yes", "はい"})
 _NO: Final = frozenset({"deny", "reject", "n", "no", "いいえ"})
 _SETTLED: Final = TERMINAL_STATES | INTERRUPTED_STATES

@@ -73,6 +73,40 @@ def test_what_is_no_message_is_answered_with_its_code(line: bytes, code: int) ->
     json.loads(wire.encode(message.reply))
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}}',
+        b'{"jsonrpc":"2.0","error":{"code":-32600,"message":"?"}}',
+        b'{"jsonrpc":"2.0","result":1}',
+        b'{"id":7,"error":{"code":-32600,"message":"?"}}',
+        b'{"jsonrpc":"1.0","id":7,"result":1}',
+        b'{"jsonrpc":"2.0","id":true,"result":1}',
+        b'{"jsonrpc":"2.0","id":[],"error":"?"}',
+    ],
+)
+def test_an_answer_that_is_wrong_gets_none(line: bytes) -> None:
+    """Some leave an id out that is null, and answer each error with one of their own."""
+    assert isinstance(one(line), wire.RpcResponse)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b'{"jsonrpc":"2.0","id":null,"method":"x"}', wire.RpcRequest(None, "x", {})),
+        (b'{"jsonrpc":"2.0","id":"","method":"x","params":null}', wire.RpcRequest("", "x", {})),
+        (b'{"jsonrpc":"2.0","id":1e2,"method":"x"}', wire.RpcRequest(100.0, "x", {})),
+        (b'{"jsonrpc":"2.0","id":%d,"method":"x"}' % 10**40, wire.RpcRequest(10**40, "x", {})),
+        (b'{"jsonrpc":"2.0","id":1,"id":2,"method":"x"}', wire.RpcRequest(2, "x", {})),
+        (b'{"jsonrpc":"2.0","id":1,"method":"x","result":1}', wire.RpcRequest(1, "x", {})),
+        (b'\xef\xbb\xbf{"jsonrpc":"2.0","method":"x"}\r', wire.RpcNotification("x", {})),
+        (b'{"jsonrpc":"2.0","method":"x","params":[1]}', wire.RpcNotification("x", {})),
+    ],
+)
+def test_what_is_odd_and_within_json_rpc_is_taken(line: bytes, message: wire.Message) -> None:
+    assert one(line) == message
+
+
 def test_half_of_a_surrogate_pair_goes_through() -> None:
     assert json.loads(wire.encode(wire.notice("x", {"text": "\ud800é"})))["params"]["text"] == "\ud800é"
 

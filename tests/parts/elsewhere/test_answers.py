@@ -210,6 +210,26 @@ async def test_a_large_task_of_the_seeds_is_made_beside_the_loop(here: Here, mon
         assert threading.main_thread() not in made
 
 
+@pytest.mark.parametrize("dialect", ["JSON-RPC", "HTTP+JSON", "0.3"])
+async def test_tasks_of_a2a_are_made_beside_the_loop(here: Here, monkeypatch: pytest.MonkeyPatch, dialect: str):
+    """Where the SDK has made its own types of them: that takes longest."""
+    made: list[threading.Thread] = []
+
+    def noting(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def noted(told: Any) -> Any:
+            made.append(threading.current_thread())
+            return make(told)
+
+        return noted
+
+    for name in ("snapshot_of", "update_of"):
+        monkeypatch.setattr(remote, name, noting(getattr(remote, name)))
+    async with answering(dialect, here) as far:
+        assert (await said(far, here, {"text": TEXT})).answer == TEXT
+    assert made
+    assert threading.main_thread() not in made
+
+
 def test_a_task_of_the_seeds_has_not_thousands_of_artifacts():
     task = {"id": "t", "status": "completed", "artifacts": [{"parts": [0]}] * (synapse_a2a_json.PIECES_MAX // 2)}
     assert len(synapse_a2a_json.snapshot_of(task).artifacts or ()) == synapse_a2a_json.PIECES_MAX // 2

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ from aiohttp import web
 
 from synapsed.errors import NotWaiting, TaskNotCancelable, Unreachable
 from synapsed.model.task import DataPart, Message, TaskState, TextPart
+from synapsed.parts.elsewhere import first_a2a
 from synapsed.parts.elsewhere.external_agent import FIRST
 from synapsed.parts.elsewhere.first_a2a_json import event_of, params_of, task_of
 from tests.parts.elsewhere.here import Here
@@ -75,6 +78,25 @@ async def test_a_message_and_its_answer(far: Server, here: Here) -> None:
     assert [params["message"] for method, params in far.agent.calls if method == sent and params] == [
         {"role": "user", "parts": [{"type": "text", "text": "hello"}]}
     ]
+
+
+async def test_a_large_answer_is_made_beside_the_loop(far: Server, here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[threading.Thread] = []
+
+    def noting(make: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(told: Any, *others: Any) -> Any:
+            if len(str(told)) > first_a2a.LITTLE:
+                made.append(threading.current_thread())
+            return make(told, *others)
+
+        return noted
+
+    for name in ("task_of", "event_of"):
+        monkeypatch.setattr(first_a2a, name, noting(getattr(first_a2a, name)))
+    text = "x" * (2 * first_a2a.LITTLE)
+    assert (await here.over(await here.send(text))).answer == f"echo: {text}"
+    assert made
+    assert threading.main_thread() not in made
 
 
 async def test_it_asks_and_is_answered(far: Server, here: Here) -> None:

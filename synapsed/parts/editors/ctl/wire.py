@@ -99,14 +99,17 @@ def read(line: bytes | None) -> Message:
 
 def _message(value: dict[str, Any]) -> Message:
     id_ = value.get("id")
-    if isinstance(id_, bool) or not isinstance(id_, str | int | float | None) or id_ in (math.inf, -math.inf):
+    valid = isinstance(id_, str | int | float | None) and not isinstance(id_, bool) and id_ not in (math.inf, -math.inf)
+    if "method" not in value and ("result" in value or "error" in value):
+        # Whatever is wrong with an answer, it gets none: the editor could answer that, and so on for ever.
+        error = value.get("error")
+        error = error if isinstance(error, dict) or error is None else {}
+        return RpcResponse(id_ if valid else None, value.get("result"), error)
+    if not valid:
         return Wrong(failure(None, INVALID_REQUEST, "id: a text, a number or null"))
     if value.get("jsonrpc") != "2.0":
         return Wrong(failure(id_, INVALID_REQUEST, 'jsonrpc: must be "2.0"'))
     if "method" not in value:
-        if "id" in value and ("result" in value or "error" in value):
-            error = value.get("error")
-            return RpcResponse(id_, value.get("result"), error if isinstance(error, dict) or error is None else {})
         return Wrong(failure(id_, INVALID_REQUEST, "neither a method nor an answer"))
     method, params = value["method"], value.get("params")
     if not isinstance(method, str):
