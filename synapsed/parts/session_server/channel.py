@@ -280,12 +280,16 @@ class SessionServerChannel:
         assert self._client is not None
         async with self._client.get(f"{self._base}{path}", params=params) as response:
             response.raise_for_status()
-            body = bytearray()
-            async for data in response.content.iter_any():
-                body += data
-                if len(body) > ANSWER_MAX_BYTES:
-                    raise ValueError(f"{path}: more than {ANSWER_MAX_BYTES} bytes")
-            return read_json(body)
+            return read_json(await self._body(response))
+
+    async def _body(self, response: aiohttp.ClientResponse) -> bytes:
+        """Returns the whole body, in however many pieces it comes. Raises ValueError for one that is too long."""
+        body = bytearray()
+        async for data in response.content.iter_any():
+            body += data
+            if len(body) > ANSWER_MAX_BYTES:
+                raise ValueError(f"{response.url.path}: more than {ANSWER_MAX_BYTES} bytes")
+        return bytes(body)
 
     async def _messages(self, session: str, user: str | None) -> list[Message]:
         """Returns the session's messages, oldest first: with `user`, at least from that message on."""
