@@ -227,7 +227,7 @@ class Screens:
         seat.screen.resize(frame.number, frame.offset)
 
     def _close(self, frame: ScreenFrame, _seat: _Seat) -> None:
-        del self._seats[frame.agent]
+        self._seats.pop(frame.agent, None)  # a kept screen that nobody waits for any more has left by itself
         self._asides.pop(~frame.agent, None)
         self._working.pop(~frame.agent, None)
 

@@ -7,6 +7,7 @@ import pytest
 from synapsed.screens import protocol
 from synapsed.screens.protocol import AS_DRAWN, FrameKind, ScreenFrame
 from synapsed.screens.worker import Screens
+from synapsed.terminal.observer import TerminalObserver
 from synapsed.terminal.screen_messages import Ask, LinesWanted
 from tests.screens.conftest import PROFILE
 
@@ -110,3 +111,17 @@ def test_an_answer_goes_with_the_screen_that_is_closed() -> None:
     process.tell(FrameKind.CLOSE)
     process.finish()
     assert not any(frame.kind == FrameKind.ANSWER for frame in process.said)
+
+
+def test_a_kept_screen_that_is_left_before_it_is_drawn() -> None:
+    """Whoever asked for it is gone: the other screens of the process go on."""
+    process = Process()
+    process.print(b"another agent's")
+    shown = TerminalObserver(PROFILE, cols=80, rows=24, offset=0).checkpoint()
+    kept = ScreenFrame(FrameKind.KEPT, 2, 1, blob=protocol.write_value((shown, "text")))
+    process.screens.take(kept)
+    process.screens.take(ScreenFrame(FrameKind.CLOSE, 2))
+    process.finish()
+    process.look()
+    process.finish()
+    assert [frame.agent for frame in process.said if frame.kind == FrameKind.ANSWER] == [2, 1]

@@ -398,7 +398,8 @@ class AppServerChannel:
             except ChannelAway:
                 return
             else:
-                return
+                if self._subscribed:  # else the terminal shows another thread by now
+                    return
 
     async def _resume(self) -> None:
         """Subscribes to the thread's events, and reads the missed ones. Raises MessageRefused for a thread that has had
@@ -460,6 +461,9 @@ class AppServerChannel:
             if self._thread is not None and words_of(message, "result.thread.id") == self._thread:
                 # Handled here, in its order among the messages, and not when the caller continues.
                 self._busy = at_path(message, "result.thread.status.type") == "active"
+                flags = at_path(message, "result.thread.status.activeFlags")
+                if not self._greeted and not (self._busy and (flags is None or WAITS in _list(flags))):
+                    self._questions.close_all()  # answered while there was no connection
             return
         params = params if isinstance(params, dict) else {}
         thread = params.get("threadId")

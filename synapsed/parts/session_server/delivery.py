@@ -166,10 +166,10 @@ class SessionDelivery(SessionServerChannel):
             raise ChannelAway("its server is not connected", sent=False)
         try:
             async with self._client.post(f"{self._base}{path}", json=body) as response:
-                text = (await response.content.read(1 << 20)).decode("utf-8", "replace")
+                text = (await self._body(response)).decode("utf-8", "replace")
         except aiohttp.ClientConnectorError as error:
             raise ChannelAway(f"its server cannot be reached: {error}", sent=False) from None
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, OSError, ValueError) as error:
             raise ChannelAway(f"its server does not answer: {type(error).__name__} {error}", sent=True) from None
         if response.status >= 500:
             raise ChannelAway(f"its server answers {response.status}: {text[:REFUSED_MAX]}", sent=True)

@@ -31,6 +31,9 @@ from tests.channels.conftest import Launch
 from tests.parts.session_server.test_channel import DEADLINE, Facts, Server
 from tests.support.listening import listening
 
+TURNS = 100
+"""Turns of the loop in which its other end has read what was written to a connection."""
+
 ASKED = {
     "id": "per_1",
     "sessionID": "ses_1",
@@ -48,6 +51,7 @@ class TakingServer(Server):
         self.posts: list[tuple[str, Any]] = []
         self.pending: list[dict[str, Any]] = []
         self.says = 204
+        self.in_pieces = False
 
     async def start(self) -> None:
         self._closing = asyncio.Event()
@@ -65,9 +69,17 @@ class TakingServer(Server):
     async def _asked(self, _: web.Request) -> web.Response:
         return web.json_response(self.pending)
 
-    async def _posted(self, request: web.Request) -> web.Response:
+    async def _posted(self, request: web.Request) -> web.StreamResponse:
         path, body = f"/{request.match_info['path']}", await request.json()
         self.posts.append((path, body))
+        if path == "/session" and self.in_pieces:
+            response = web.StreamResponse()
+            await response.prepare(request)
+            for piece in (b'{"id":', b' "ses_new"}'):
+                await response.write(piece)
+                for _ in range(TURNS):
+                    await asyncio.sleep(0)
+            return response
         if path == "/session":
             return web.json_response({"id": "ses_new"})
         if path.endswith("/prompt_async") or self.says >= 300:
@@ -190,6 +202,20 @@ async def test_where_there_is_no_session_one_is_made(launch: Launch, server: Tak
         await reached(it, "idle")
         await it.submit(it.key("t", 0), "first")
         assert server.posted("/tui/select-session") == [{"sessionID": "ses_new"}]
+        assert len(server.posted("/session/ses_new/prompt_async")) == 1
+    finally:
+        await it.close()
+
+
+async def test_an_answer_that_comes_in_pieces_is_read_whole(launch: Launch, server: TakingServer) -> None:
+    server.sessions, server.in_pieces = [], True
+    context = replace(launch.context, port=server.port, conversation="none")
+    context.launch_dir.mkdir(parents=True, exist_ok=True)
+    it = SessionDelivery(name="server", channel=launch.profile.channels["server"], context=context)
+    await it.open(Facts())
+    try:
+        await reached(it, "idle")
+        await it.submit(it.key("t", 0), "first")
         assert len(server.posted("/session/ses_new/prompt_async")) == 1
     finally:
         await it.close()

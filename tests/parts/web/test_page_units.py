@@ -149,3 +149,61 @@ def test_a_text_that_a_notification_cuts_has_no_buttons() -> None:
     """Such a text comes without options and prompt; what is not a list of options makes none."""
     found = worked("await push({ ...told('p1'), prompt_id: undefined, body: 'x'.repeat(900) });")
     assert (found["shown"][0]["actions"], len(found["shown"][0]["body"])) == ([], 400)
+
+
+STREAM = """
+let state = { line: "live", inbox: null, gone: [], agents: null };
+const asked = [];
+const stubs = {
+  ApiError: Error, get: () => new Promise((give) => asked.push(give)), socketUrl: String,
+  now: () => state, onEvent: () => {}, put: (change) => { state = { ...state, ...change }; }, told: () => {},
+};
+"""
+"""Stands in for the other modules of `stream.js`: each request waits until it is answered."""
+
+
+@pytest.mark.parametrize(("read", "list_"), [("readInbox", "inbox"), ("readAgents", "agents")])
+def test_a_list_that_was_asked_for_earlier_and_comes_later_is_not_shown(read: str, list_: str) -> None:
+    source = IMPORT.sub(r"const {\1} = stubs;", (STATIC / "js" / "stream.js").read_text("utf-8"))
+    shown = node(
+        f"{STREAM}{source.replace('export ', '')}\n"
+        f"const both = [{read}(), {read}()];\n"
+        "asked[1]([{ id: 'new' }]);\n"
+        "both[1].then(() => { asked[0]([{ id: 'old' }]); return both[0]; })"
+        f".then(() => console.log(JSON.stringify(state.{list_})));"
+    )
+    assert shown == [{"id": "new"}]
+
+
+FULL = """
+globalThis.localStorage = { getItem: () => null, setItem: () => { throw new Error("QuotaExceededError"); } };
+globalThis.document = { documentElement: { dataset: {} } };
+const chosen = [];
+known.useState = (one) => [one, (next) => chosen.push(next)];
+known.useRef = () => ({ current: null });
+known.useStore = () => null;
+const find = (node, is) => Array.isArray(node) ? node.map((one) => find(one, is)).find(Boolean)
+  : node && typeof node === "object" ? (is(node) ? node : find(node.children, is)) : undefined;
+"""
+"""A browser whose storage has no room, and a search in a tree of nodes."""
+
+
+def test_colours_are_chosen_though_there_is_no_room_to_keep_them() -> None:
+    source = IMPORT.sub(r"const {\1} = stubs;", (STATIC / "js" / "settings.js").read_text("utf-8"))
+    theme = node(
+        f"{TREE}{FULL}{source.replace('export default ', '')}\n"
+        "find(Settings({}), (one) => one.props && one.props.value === 'dark').props.onChange();\n"
+        "console.log(JSON.stringify(document.documentElement.dataset.theme));"
+    )
+    assert theme == "dark"
+
+
+def test_the_size_of_a_screen_is_chosen_though_there_is_no_room_to_keep_it() -> None:
+    source = IMPORT.sub(r"const {\1} = stubs;", (STATIC / "js" / "screen.js").read_text("utf-8"))
+    chosen = node(
+        f"{TREE}{FULL}{source.replace('export ', '')}\n"
+        "find(Screen({ agent: 'a', desk: true }), (one) => one.props && one.props['aria-label'] === 'A+ larger')"
+        ".props.onClick();\n"
+        "console.log(JSON.stringify(chosen));"
+    )
+    assert chosen == [14]
