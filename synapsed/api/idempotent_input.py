@@ -70,8 +70,8 @@ class Acts:
             return kind.model_validate(before.answer)
         if before is not None:
             raise OutcomeUnknown(
-                "this was begun before under the same key, and the daemon ended before it knew what became of it: look "
-                "at the agent's screen before you try it again"
+                "a request with this key was begun before, and the daemon ended before it knew the result: look at the "
+                "agent's screen before you repeat it under another key"
             )
         try:
             answer = await act()

@@ -19,8 +19,8 @@ def check_start(rights: Rights, body: StartBody, folders: Iterable[str]) -> None
         rights.require_whole(f"start an agent with {', '.join(more)}")
     if body.cwd not in set(folders):
         raise Forbidden(
-            f"a {rights.grant.kind} may start agents only in folders (cwd) in which there is one: use synapsectl for "
-            "the first",
+            f"a {rights.grant.kind} may start agents only in folders (cwd) that have an agent already: start the first "
+            "one with synapsectl",
             cwd=None if body.cwd is None else body.cwd[:200],
         )
 

@@ -180,7 +180,7 @@ class Rights:
         self.require_right("look", "list tasks")
         if not self.person and self.agent_id is None:
             raise Forbidden(
-                "it could not be settled who asks, so no list of tasks is given: send the control token or an agent's",
+                "it is not known who asks, so no tasks are listed: send the control token, or an agent's token",
                 rights=self.standing.value,
             )
 

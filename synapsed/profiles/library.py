@@ -335,7 +335,7 @@ def _extended(
     if base_name in chain:
         circle = " → ".join((*chain[chain.index(base_name) :], base_name))
         own = "; a file of a profile's name overrides it without that" if len(chain) == 1 else ""
-        raise ConfigError(f"{where}: goes in a circle: {circle}{own}", file=str(one.path))
+        raise ConfigError(f"{where}: these profiles extend each other in a circle: {circle}{own}", file=str(one.path))
     if (base := find(base_name)) is None:
         raise ConfigError(f"{where}: no profile {base_name[:80]!r}; 'profiles list' names them", file=str(one.path))
     inherited = [{"command": base_name}, *_extended(base, find, chain)]

@@ -214,7 +214,7 @@ def test_a_second_daemon(tmp_path: Path) -> None:
         ("[api\n", r"config.toml:1: Expected '\]'"),
         (
             "[agents.x]\nprofile = 'dummy'\npark = { idle_timeout = 60 }\n",
-            r"config.toml: agents.x.park: profile 'dummy' knows no way to go on with a conversation.*\[resume\] args",
+            r"config.toml: agents.x.park: profile 'dummy' has no way to continue a conversation.*\[resume\] args",
         ),
         ("[agents.x]\nprofile = 'dumy'\n", r"config.toml: agents.x: no profile 'dumy': did you mean 'dummy'\?"),
     ],

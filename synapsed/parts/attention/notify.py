@@ -149,7 +149,7 @@ class MailSink(_Secret):
     def _login(self) -> "MailSink":
         given = [name for name in ("password_file", "password_env") if getattr(self, name) is not None]
         if (self.user is not None) != (len(given) == 1):
-            raise ValueError("user goes with one of password_file and password_env")
+            raise ValueError("user needs one of password_file and password_env")
         if self.user is not None and self.security == "none":
             raise ValueError("a password is not sent without encryption: security must be 'starttls' or 'tls'")
         return self

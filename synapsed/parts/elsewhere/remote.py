@@ -157,7 +157,9 @@ class Remote:
                 if any(message.message_id == message_id for message in task.history):
                     return snapshot_of(task)
             if len(listed.tasks) >= LISTED or any(not task.history for task in listed.tasks):
-                raise RemoteRefused(f"{self._agent.endpoint} does not tell of all its tasks what they were made of")
+                raise RemoteRefused(
+                    f"{self._agent.endpoint} does not say for all its tasks which messages they come from"
+                )
         return None
 
     async def follow(self, task_id: str) -> AsyncGenerator[Snapshot | ArtifactPiece]:
@@ -206,7 +208,7 @@ def _as_own_errors(url: str, *, asked: bool = False) -> Iterator[None]:
     except UNREADABLE as error:
         took = "was given the message, and " if asked else ""
         raise RemoteRefused(
-            f"{url} {took}answers what is not A2A: {str(error)[:TEXT_SHOWN]}", remote="INVALID"
+            f"{url} {took}sent an answer that is not A2A: {str(error)[:TEXT_SHOWN]}", remote="INVALID"
         ) from error
 
 

@@ -181,4 +181,4 @@ def prove(profile: Profile, runs: Sequence[RecordedRun]) -> list[Proof]:
         return [Proof(**proof) for proof in read_json(done.stdout)]
     except (OSError, subprocess.SubprocessError, ValueError, TypeError):
         names = f"{runs[0].name} to {runs[-1].name}" if len(runs) > 1 else runs[0].name
-        raise ConfigError(f"{profile.source}: it comes to no end with its recordings ({names})") from None
+        raise ConfigError(f"{profile.source}: reading its recordings ({names}) failed, or took too long") from None

@@ -194,12 +194,14 @@ def check_page(request: web.Request) -> None:
     reads = request.method in ("GET", "HEAD")
     if reads and hdrs.UPGRADE not in request.headers:
         if origin is None and not ours and request.headers.get("Sec-Fetch-Site") != "same-origin":
-            raise Forbidden("with a device's cookie only its page may ask, and nothing shows that the page does")
+            raise Forbidden(
+                "with a device's cookie only the page itself may ask, and nothing shows that this request is the page's"
+            )
         return
     if origin is None:
-        raise Forbidden("with a device's cookie only its page may do this, and there is no Origin")
+        raise Forbidden("with a device's cookie only the page itself may do this, and this request has no Origin")
     if not reads and not ours:
-        raise Forbidden(f"with a device's cookie only its page may do this: it sends '{PAGE_HEADER}: 1'")
+        raise Forbidden(f"with a device's cookie only the page itself may do this: it sends '{PAGE_HEADER}: 1'")
 
 
 def cookie_of(request: web.Request) -> str:

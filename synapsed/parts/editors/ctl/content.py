@@ -62,7 +62,7 @@ def message_of(
     if len(files) > FILES_MAX:
         raise wrong("prompt", f"has {len(files)} files: at most {FILES_MAX} are taken")
     if not said.strip() and not files:
-        raise wrong("prompt", "says nothing")
+        raise wrong("prompt", "is blank")
     parts: list[dict[str, Any]] = [{"type": "text", "text": said}] if said.strip() else []
     return parts + files, not files and _is_command(said.strip(), commands)
 

@@ -46,7 +46,9 @@ async def _post(tunnel: Tunnel, path: str, body: dict[str, Any], *, key: str | N
         async with asyncio.timeout(within):
             status, answer = await tunnel.post(path, body, key=key)
     except TimeoutError:
-        raise NotReady(f"{name} did not say within {within:g} s what became of it", host=name) from None
+        raise NotReady(
+            f"{name} did not report the result within {within:g} s: look at its inbox before you repeat it", host=name
+        ) from None
     except (OSError, ClientError, ValueError) as error:
         raise NotReady(f"{name} does not answer: {str(error)[:200]}", host=name) from None
     if status >= 400:

@@ -57,8 +57,8 @@ def report(body: Mapping[str, Any], profile: Profile, environ: Mapping[str, str]
     status = body["status"]
     if profile.transport == "pipes":
         raise InvalidRequest(
-            f"{status['name']} is spoken to by a protocol: nothing is read off a screen that could be read wrongly; "
-            f"'synapsectl status {status['name']} --explain' has what it says"
+            f"{status['name']} speaks a protocol, so no screen is read, rightly or wrongly; "
+            f"'synapsectl status {status['name']} --explain' shows what it reports"
         )
     began, *its_own = process_facts(status.get("pid"))
     size, pieces, whole_launch = _pieces(body["cast"], began, body["limit"])
