@@ -102,8 +102,8 @@ class Acts:
 
 
 def _digest(name: str, body: BaseModel) -> str:
-    """Returns a digest that tells bodies under one name apart. What is typed may be a short secret, and the digest
-    stands in a file: so it contains the name, with its key, which that file does not have."""
+    """Returns a digest that distinguishes the bodies under one name. The typed text may be a short secret, and the
+    digest is kept in a file; so the name goes into the digest, with its key, which that file does not have."""
     return hashlib.sha256(f"{name}\0{body.model_dump_json(exclude_defaults=True)}".encode()).hexdigest()
 
 

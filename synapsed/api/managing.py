@@ -8,7 +8,7 @@ from synapsed.api.rights import Rights
 from synapsed.errors import Forbidden
 
 _START: Final = frozenset({"profile", "name", "cwd", "cols", "rows"})
-"""Fields that a grant may give: none of them is run, or weakens what a profile refuses."""
+"""Fields that a grant may set: none of them is executed, and none weakens a profile's refusals."""
 
 
 def check_start(rights: Rights, body: StartBody, folders: Iterable[str]) -> None:

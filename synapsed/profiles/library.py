@@ -88,7 +88,7 @@ class ProfileLibrary:
     first directory. Files are read once; `reload` reads them again.
 
     A built-in profile that nothing changes is made when it is first asked for, which takes up to 70 ms. All others are
-    made at once, so that their faults are told at the start."""
+    made at once, so that their faults are reported at the start."""
 
     def __init__(self, directories: list[Path], stand_ins: StandIns = _none) -> None:
         self._directories = directories
@@ -215,7 +215,7 @@ def _in_directory(directory: Path, over: Mapping[str, _Written]) -> dict[str, _W
     """Returns the contents of the files of a directory, over those of the directories before it."""
     paths = sorted(directory.glob("*.toml")) if directory.is_dir() else []
     if directory == _builtin():
-        return {path.stem: _Written(path, _read(path)) for path in paths}  # parsed when one is asked for
+        return {path.stem: _Written(path, _read(path)) for path in paths}  # each is parsed when it is first needed
     return {path.stem: _written(path, over.get(path.stem)) for path in paths}
 
 

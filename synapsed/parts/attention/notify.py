@@ -74,7 +74,7 @@ class _When(_Section):
     """Choice of items and times. None means the value of `[notify]`."""
 
     kinds: Annotated[list[AttentionKind], Field(min_length=1)] | None = None
-    """Kinds of items that are told; None for all."""
+    """Kinds of items about which notices are sent; None for all."""
     agents: Annotated[list[Glob], Field(min_length=1, max_length=100)] | None = None
     """Globs, of which one has to fit the name or id of an item's agent; None for all agents."""
     quiet: Annotated[list[Hours], Field(max_length=10)] | None = None

@@ -36,7 +36,7 @@ _ANSWER = frozenset({"answer"})
 
 
 def _external(method: str, path: str, handler: str) -> Route:
-    """Returns a route that exists on agents' own ports, too, where clients of synapse-a2a, and of what was made after
+    """Returns a route that exists on agents' own ports, too, where clients of synapse-a2a, and of programs modelled on
     it, look for it."""
     return Route(
         method=method, path=f"/external{path}", handler=f"external.{handler}", parameters=_ALIAS, on_ports=True

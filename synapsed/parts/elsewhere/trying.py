@@ -1,5 +1,5 @@
-"""Tries an agent elsewhere when it is added: a request that changes nothing shows if it lets this daemon in, and its
-extended card is read, if it has one."""
+"""Tries an agent elsewhere when it is added: sends a request that changes nothing, to see if the agent accepts this
+daemon, and reads its extended card, if it has one."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,5 @@
-"""Recordings of programs as files, and the expected beliefs at the marks of each; `prove` lets a profile read them.
+"""Recordings of programs as files, and the beliefs (states of the agent, as a profile reads them) that are expected at
+the marks of each; `prove` lets a profile read them.
 
 A recording NAME is `NAME.raw`, every byte that the program wrote, and `NAME.json`: the times of these bytes, and of the
 marks (tests/recordings/README.md). `NAME.expected.json` has the beliefs that are expected at each mark. A report

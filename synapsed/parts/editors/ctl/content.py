@@ -22,10 +22,10 @@ ENDING_MAX = 16
 
 _COMMAND = re.compile(r"/(?P<name>[A-Za-z][\w:.-]*)(?:[ \t](?P<behind>.*))?")
 _OPENS = re.compile(r"(?:[(\[{<@]|(?:^|[\s(\[{<])[\"'`])\Z")
-"""The end of a text that a reference belongs to: a bracket, or a quote that begins."""
+"""The end of a text after which a reference follows without a blank: an opening bracket, an @, or an opening quote."""
 
 _APART = re.compile(r"[\w(\[{</@#$*]|[\"'`]\w|[->]\s")
-"""The beginning of a text that a blank stands before, behind a reference: a word, and no punctuation."""
+"""The beginning of a text before which a blank is put, after a reference: a word, and no punctuation."""
 
 
 def message_of(

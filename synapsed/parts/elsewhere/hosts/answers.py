@@ -22,7 +22,7 @@ from synapsed.parts.elsewhere.hosts.tunnel import Tunnel
 from synapsed.shared.outside_json import NotJson, read_object
 
 WITHIN_S: Final = 45.0
-"""Seconds for a program on the other host to take an answer, which takes it seconds."""
+"""Longest time in seconds for an answer to be taken by a program on the other host, which needs some seconds for it."""
 SEEN_WITHIN_S: Final = 5.0
 SAID_MAX: Final = 500
 """Most characters of a refusal's text that are shown."""

@@ -66,7 +66,7 @@ def _check(bundle: Bundle, shelf: Shelf, counts: Counts, *, older: bool) -> None
 
 
 def take(digest: str, shelf: Shelf, *, instead_of: str, keys: Sequence[str], unproved: Sequence[str]) -> dict[str, Any]:
-    """Makes the bundle that was looked at count from now on. Raises SynapsedError."""
+    """Puts the bundle that was shown in use. Raises SynapsedError."""
     try:
         content = (shelf.place(digest) / "bundle").read_bytes()
     except OSError:
@@ -83,7 +83,7 @@ def take(digest: str, shelf: Shelf, *, instead_of: str, keys: Sequence[str], unp
 
 
 def roll_back(shelf: Shelf) -> dict[str, Any]:
-    """Makes the bundle before count again, or the shipped profiles. Raises SynapsedError."""
+    """Puts the bundle before, or the shipped profiles, in use again. Raises SynapsedError."""
 
     def decide(counts: Counts) -> Counts:
         if counts.current == SHIPPED:
