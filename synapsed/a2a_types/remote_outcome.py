@@ -2,7 +2,7 @@
 
 If an agent asks again in the same words after the first question was answered, it is another question: it has another
 mark (the id of its message, the time of its status). Until an agent has taken up an answer it may still report that it
-waits: for a while the same question counts as answered. `metadata.external.asked` keeps what that rests on.
+waits: for a while the same question counts as answered. `metadata.external.asked` keeps the facts for this decision.
 """
 
 import hashlib

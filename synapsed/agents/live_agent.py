@@ -420,7 +420,7 @@ class Agent:
         await self.recheck()
 
     def changed(self) -> None:
-        """Implements `ProgramOwner`: forgets what was known of a program that does not run any more."""
+        """Implements `ProgramOwner`: forgets the facts about a program that does not run any more."""
         self.since = self._clock.wall()
         if self.state is not ProcessState.RUNNING:
             self._seen = None

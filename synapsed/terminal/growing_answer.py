@@ -44,8 +44,9 @@ _UNDRAWN = regex(r"[\W_]+")
 
 class LineText:
     """Collects the lines of the output from `start`, the offset at which the message was submitted. It leaves out the
-    first line, the end of the echoed input, and what a line editor draws before it is left. An unfinished last line may
-    be the next prompt, and counts only when it has ended. The text ends before a line that only a terminal can draw."""
+    first line, which is the end of the echoed input, and all that a line editor draws until it ends. An unfinished last
+    line may be the next prompt, and counts only when it has ended. The text ends before a line that only a terminal can
+    draw."""
 
     def __init__(self, start: int) -> None:
         self.text = ""

@@ -1,7 +1,7 @@
 """Agents elsewhere: A2A agents under an alias, and the agents of the user's other hosts, which ssh reaches.
 
 `running` puts the part together. `externals` shows both kinds to the API and the supervisor, with a `courier` for each
-task that is under way; `questions` tells what they ask a person; `addressbook` and `discovery` keep and find the
+task that is under way; `questions` reports what they ask a person; `addressbook` and `discovery` keep and find the
 agents. `remote` and `synapse_a2a` speak to them, by `remote_protocol`. `hosts` brings the control sockets of other
 hosts here.
 """

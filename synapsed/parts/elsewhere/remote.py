@@ -100,7 +100,7 @@ class Remote:
     async def send(
         self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
     ) -> Snapshot:
-        """Sends the message once. `key` tells the other daemon that a repeated message is the same one."""
+        """Sends the message once. By `key` the other daemon knows that a repeated message is the same one."""
         headers = headers_of(metadata) | ({KEY_HEADER: key} if key else {})
         context = ClientCallContext(timeout=SEND_S, service_parameters=headers or None)
         request = self._request(message, metadata, task_id, context_id)

@@ -61,8 +61,8 @@ def _shut(agent: ExternalAgent) -> CardInvalid:
 
 
 async def _extended(agent: ExternalAgent, remote: Remote) -> dict[str, Any]:
-    """Returns what its extended card says beyond its card. Raises ExternalError; ValueError if the card must be signed
-    and that one is not."""
+    """Returns the facts that its extended card adds to its card. Raises ExternalError; ValueError if the card must be
+    signed and that one is not."""
     return await asyncio.to_thread(_facts, await remote.extended_card(), agent.key)
 
 

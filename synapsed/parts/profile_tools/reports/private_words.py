@@ -1,4 +1,4 @@
-"""Finds what is private in texts: secrets by their shapes and names, given words, and parts of what was found. Pure.
+"""Finds private words in texts: secrets by their shapes and names, given words, and parts of found ones. Pure.
 
 Texts that were found, and texts that were given, are known from then on; given ones also in the forms in which programs
 write them for others (base64, escapes). Parts of them are known, too: `GRAM` letters anywhere, and their first letters
