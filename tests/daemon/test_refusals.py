@@ -145,7 +145,7 @@ def test_no_daemon(tmp_path: Path) -> None:
         refused(done, 3, *said, "leave out --no-spawn-daemon")
         assert "synapsectl start" not in done.err, "it is what was just typed"
         done = nobody.ctl(*verb, env={"SYNAPSE_CONTROL_SOCKET": str(nobody.socket)})
-        refused(done, 3, *said, "the person does")
+        refused(done, 3, *said, "a person does")
     assert not list(tmp_path.glob("state/*")), "looking leaves nothing behind"
 
 

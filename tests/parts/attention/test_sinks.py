@@ -224,7 +224,7 @@ async def test_a_mail_server_that_does_not_end_holds_one_thread(make: Maker) -> 
         first = asyncio.create_task(port.tell(NOTICE, None))
         await reached.wait()
         first.cancel()
-        with pytest.raises(Untold, match="has not ended"):
+        with pytest.raises(Untold, match="has not finished"):
             await port.tell(NOTICE, None)
         over.set()
         await until(lambda: not port._busy)

@@ -9,7 +9,7 @@ from synapsectl.parsing import SubVerb
 
 EXAMPLES = (
     ("synapsectl notify test", "send a test to every place of [notify] (its sinks)"),
-    ("synapsectl notify test phone", "only to the sink of that name"),
+    ("synapsectl notify test phone", "only to the one of that name"),
 )
 
 DESKTOP = "'[notify.sinks.desktop]' and below it 'type = \"desktop\"'"
