@@ -69,7 +69,8 @@ def add_start_options(parser: argparse.ArgumentParser) -> None:
         "--resume-at-reset",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="a task that reaches the account's usage limit continues when the limit ends; otherwise it fails",
+        help="a task that reaches the account's usage limit continues when the limit ends; with "
+        "--no-resume-at-reset it fails",
     )
     parser.add_argument("--cols", type=int, help="columns of its terminal; as many as this one has otherwise")
     parser.add_argument("--rows", type=int, help="rows of its terminal; as many as this one has otherwise")
