@@ -10,7 +10,7 @@ export interface ActivityChanged {
   activity: Activity;
   evidence: string;
   prompt: Prompt | null | Truncated;
-  /** How much it runs in its background; null: not told with this */
+  /** How much it runs in its background; null: not reported with this */
   background: number | null;
 }
 
@@ -166,7 +166,7 @@ export interface DiffUpdated {
   truncated: boolean;
   /** The program's own id of the turn */
   turn_id: string | null;
-  /** The channel that told it */
+  /** The channel that reported it */
   source: string | null;
 }
 
@@ -300,7 +300,7 @@ export interface PlanUpdated {
   note: string | null;
   /** The program's own id of the turn */
   turn_id: string | null;
-  /** The channel that told it */
+  /** The channel that reported it */
   source: string | null;
 }
 
@@ -340,7 +340,7 @@ export interface RateLimitsSeen {
   windows: Array<RateWindow>;
   /** The account's plan, as its program calls it */
   plan: string | null;
-  /** The channel that told it */
+  /** The channel that reported it */
   source: string | null;
 }
 
@@ -375,9 +375,9 @@ export interface RuleFired {
   outcome: "done" | "failed" | "held";
   /** The task that was sent */
   sent: string | null;
-  /** The receiver that is told */
+  /** The receiver that is notified */
   webhook: string | null;
-  /** What the person is told */
+  /** The text for the person */
   text: string;
   problem: string;
 }
@@ -529,7 +529,7 @@ export interface TokensUsed {
   cost_usd: number | null;
   /** The program's own id of it */
   turn_id: string | null;
-  /** The channel that told it */
+  /** The channel that reported it */
   source: string | null;
 }
 
@@ -562,7 +562,7 @@ export interface ToolExecution {
   denied: boolean;
   /** False: read off the screen */
   exact: boolean;
-  /** The channel that told it, such as `hooks`, `server`, `screen` */
+  /** The channel that reported it, such as `hooks`, `server`, `screen` */
   source: string | null;
   /** Who reported it from outside: `person`, or an agent's id; null: synapsed saw it itself */
   reported_by: string | null;
@@ -591,7 +591,7 @@ export interface TurnSeen {
   answer: string | null | Truncated;
   /** The program's own id of it */
   turn_id: string | null;
-  /** The channel that told it */
+  /** The channel that reported it */
   source: string | null;
 }
 

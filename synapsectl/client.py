@@ -149,7 +149,9 @@ class Client:
                     if size == length or not (piece := connection.recv(SAVED_AT_ONCE)):
                         break
             except TimeoutError:
-                raise TimedOut(f"the daemon did not go on within {self.told(REQUEST_TIMEOUT)} (GET {path})") from None
+                raise TimedOut(
+                    f"the daemon stopped sending its answer for {self.told(REQUEST_TIMEOUT)} (GET {path})"
+                ) from None
         if size != length:
             raise BadAnswer("the daemon went away while it answered")
         return size

@@ -11,7 +11,7 @@ def ensure_daemon(ctx: CommandContext, *, spawn: bool) -> None:
         ctx.client.get("/healthz")
     except NoDaemon as error:
         if error.hint and ctx.inside_agent:
-            raise NoDaemon(error.reason, "no agent can start one: the person does, with 'synapsed run'") from None
+            raise NoDaemon(error.reason, "an agent cannot start one: a person does, with 'synapsed run'") from None
         if error.hint and not spawn:
             raise NoDaemon(error.reason, "leave out --no-spawn-daemon, or start one with 'synapsed run'") from None
         if ctx.inside_agent or not spawn:

@@ -125,7 +125,7 @@ def decide(ctx: CommandContext, target: str, decision: PromptDecision) -> dict[s
     if decision.because is None:
         return told
     task = tell_why(ctx.client, agent, decision.because)
-    ctx.out.note(f"{agent['name']} is told why, as its next message: task {short_id(task)}")
+    ctx.out.note(f"{agent['name']} gets the reason as its next message: task {short_id(task)}")
     return told | {"because": task}
 
 

@@ -59,25 +59,26 @@ def add_start_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-agents",
         action="store_true",
-        help="let other agents write to it, also where it is a shell or the like, which runs what they write",
+        help="let other agents write to it even if it is a shell or the like, which runs what they write",
     )
     parser.add_argument(
         "--without-approval",
         action="store_true",
-        help="start it also where the program's own settings keep deny rules of its approval from being enforced",
+        help="start it even if settings of its program keep the deny rules of its approval from being enforced",
     )
     parser.add_argument(
         "--resume-at-reset",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="a task that meets the account's usage limit goes on when that ends; without this it fails",
+        help="a task that reaches the account's usage limit continues when the limit ends; with "
+        "--no-resume-at-reset it fails",
     )
     parser.add_argument("--cols", type=int, help="columns of its terminal; as many as this one has otherwise")
     parser.add_argument("--rows", type=int, help="rows of its terminal; as many as this one has otherwise")
     parser.add_argument(
         "--prompt",
         metavar="TEXT",
-        help="what its program shows where it takes a line, where no profile says so: 'ed> '; digits, folders vary",
+        help="the program's prompt, such as 'ed> ', if no profile describes it; digits and folders in it may change",
     )
     parser.add_argument("--no-spawn-daemon", action="store_true", help="fail where no daemon runs")
 
@@ -89,7 +90,7 @@ def add_worktree_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--base", metavar="REF", help="where that branch begins; what is checked out here otherwise")
     group.add_argument(
-        "--setup", metavar="COMMAND", help="what makes a new one ready; 'git config synapsed.setup' otherwise"
+        "--setup", metavar="COMMAND", help="the command that prepares a new one; 'git config synapsed.setup' otherwise"
     )
 
 

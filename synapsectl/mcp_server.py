@@ -53,7 +53,7 @@ class Colleagues:
         agent."""
         told: dict[str, Any] = self._client.get("/whoami")
         if told["agent"] is None:
-            raise Refused("the daemon does not know this process for an agent's: it must be started by the agent")
+            raise Refused("the daemon does not recognise this process as an agent's: an agent's program must start it")
         return told
 
     def list_agents(self, _: Args) -> Any:

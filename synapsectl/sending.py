@@ -257,9 +257,9 @@ class Sending:
                 if time.monotonic() < give_up:
                     time.sleep(RETRY)
                     continue
-                self._out.note(f"the agent may be told of this reply once more: {error}")
+                self._out.note(f"the agent may get this reply a second time: {error}")
             except (ApiError, TimedOut) as error:
-                self._out.note(f"the agent may be told of this reply once more: {error}")
+                self._out.note(f"the agent may get this reply a second time: {error}")
             return
 
     def _show(self, results: list[dict[str, Any]], *, alone: bool) -> None:

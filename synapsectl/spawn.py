@@ -59,7 +59,7 @@ def start_daemon(ctx: CommandContext) -> None:
             if _answers(ctx):
                 return
             if _shut_down_note(ctx) != noted:
-                raise NoDaemon("the daemon has just been shut down: none is started against that")
+                raise NoDaemon("the daemon was shut down just now, so no new one is started: try again if you want one")
             _check_place(ctx)
             if not _start_service(ctx):
                 _start(ctx, logs / "daemon.log", before)

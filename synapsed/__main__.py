@@ -6,7 +6,7 @@ from synapsed.own_python import leave_this_folder, open_streams
 def main() -> int:
     leave_this_folder()
     open_streams()
-    from synapsed.cli import main as run  # with the modules of Python that a folder may have too
+    from synapsed.cli import main as run  # late: this folder may have files named like Python's modules
 
     return run()
 

@@ -251,7 +251,7 @@ class Daemon:
         )
 
     async def _links(self, store: SqliteStore, up: AsyncExitStack) -> LinkFactory:
-        """Returns the factory of links; `up` gets the end of what they share."""
+        """Returns the factory of links; their common resources are closed with `up`."""
         await asyncio.to_thread(load_late)
         from synapsed.keepers.launchers import LaunchQueue
         from synapsed.pipes.acp_link_factory import AcpLinks

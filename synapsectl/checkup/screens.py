@@ -43,7 +43,7 @@ def judged(held: Sequence[str], *, linux: bool) -> Finding:
     told = ", ".join(sorted(held)) or "nothing"
     if not linux:
         detail = f"drawn by processes with few rights ({told}); this system has neither landlock nor seccomp"
-        return Finding(WHAT, NOTE, detail, "use Linux where agents may print what harms: docs/security.md")
+        return Finding(WHAT, NOTE, detail, "use Linux if agents may print harmful output: docs/security.md")
     missing = [name for name in GIVEN_UP if name not in held]
     if not missing:
         return Finding(WHAT, OK, f"drawn by processes without rights ({told})")

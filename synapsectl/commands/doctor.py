@@ -11,7 +11,7 @@ from synapsectl.errors import DONE, CtlError
 from synapsed.shared.counts import counted
 
 EXAMPLES = (
-    ("synapsectl doctor", "what is not as it should be, and what mends it"),
+    ("synapsectl doctor", "what is wrong, and how to repair it"),
     ("synapsectl doctor --repair", "save what a damaged database still has"),
 )
 

@@ -45,13 +45,13 @@ class EachAgent(NamedTuple):
             parser.add_argument(
                 "--env-from-here",
                 action="store_true",
-                help="give it the whole environment of this shell, for good; without this a person's shell brings how "
-                "its login is reached (SSH_AUTH_SOCK, DISPLAY, …)",
+                help="give it the whole environment of this shell from now on; without this it gets only your login's "
+                "variables (SSH_AUTH_SOCK, DISPLAY, …) from a person's shell",
             )
             parser.add_argument(
                 "--without-approval",
                 action="store_true",
-                help="also where the program's own settings keep deny rules of its approval from being enforced",
+                help="also if settings of its program keep the deny rules of its approval from being enforced",
             )
 
     def run(self, args: argparse.Namespace, ctx: CommandContext) -> int:

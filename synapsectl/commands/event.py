@@ -12,7 +12,7 @@ from synapsed.shared.outside_json import NotJson, read_json
 
 EXAMPLES = (
     ("synapsectl event deployed 'version 3 is out'", "in an agent's shell: what it did"),
-    ("synapsectl event deployed 'version 3 is out' --agent claude", "the same of an agent, from another shell"),
+    ("synapsectl event deployed 'version 3 is out' --agent claude", "the same about an agent, from another shell"),
 )
 
 KINDS = ("toolExecution", "agentTransition", "emotionUpdate", "agentReported")
@@ -21,7 +21,7 @@ KINDS = ("toolExecution", "agentTransition", "emotionUpdate", "agentReported")
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", metavar="TYPE|KIND", help=f"one of {', '.join(KINDS)}; or a word, with a message")
     parser.add_argument("data", metavar="JSON|MESSAGE", help="the event's data; or the message; - reads stdin")
-    parser.add_argument("--agent", help="of which agent; within one, of itself")
+    parser.add_argument("--agent", help="the agent that it is about (default: the agent of this shell)")
     parser.add_argument("--task", metavar="ID", help="the task that it belongs to")
     parser.add_argument("--json", action="store_true", help="print the daemon's answer as a JSON document")
 

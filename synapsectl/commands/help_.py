@@ -8,12 +8,12 @@ from synapsectl.parsing import command_line
 
 EXAMPLES = (
     ("synapsectl help send", "the options of send, with examples"),
-    ("synapsectl help host add", "the same of a part of a verb"),
+    ("synapsectl help host add", "the same for a part of a verb"),
 )
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("words", nargs="*", metavar="VERB", help="of which verb, or part of one")
+    parser.add_argument("words", nargs="*", metavar="VERB", help="the verb, or a part of it")
 
 
 def run(args: argparse.Namespace, ctx: CommandContext) -> int:

@@ -33,7 +33,7 @@ class InCache(CtlError):
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="show what would be written, and change nothing")
     parser.add_argument("--start", action="store_true", help="start the service, or restart it where it changed")
-    parser.add_argument("--force", action="store_true", help="also out of a cache, which others may empty")
+    parser.add_argument("--force", action="store_true", help="install it even from a cache, which others may empty")
     parser.add_argument("--json", action="store_true", help="print a JSON document of what was changed")
 
 

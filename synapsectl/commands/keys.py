@@ -11,7 +11,7 @@ from synapsectl.reach import reach
 
 EXAMPLES = (
     ("synapsectl keys claude Esc Esc", "two keys"),
-    ("synapsectl keys claude Down Enter", "choose what stands below"),
+    ("synapsectl keys claude Down Enter", "choose the next option"),
 )
 
 TAKES_REST = True

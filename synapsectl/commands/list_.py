@@ -35,7 +35,9 @@ SIGNALED = 128
 def configure(parser: "argparse.ArgumentParser") -> None:
     parser.add_argument("--json", action="store_true", help="print a JSON array of the agents")
     parser.add_argument(
-        "--fleet", action="store_true", help="say what is not known of the fleet, and fail where this host is in none"
+        "--fleet",
+        action="store_true",
+        help="also name the hosts of the fleet that are away; fails if this host is in no fleet",
     )
     parser.add_argument("--watch", action="store_true", help="go on showing them as they change, until q or Ctrl-C")
 
@@ -61,7 +63,7 @@ def _run(args: "argparse.Namespace", ctx: CommandContext) -> int:
         _show(_listed_agents(ctx) if ctx.out.on_terminal else _agents(ctx), ctx)
     for host in hosts:
         if host["state"] not in ("here", "up"):
-            ctx.out.note(f"{host['host']} is {host['state']}: its agents are shown as it told them last")
+            ctx.out.note(f"{host['host']} is {host['state']}: its agents are shown as it last reported them")
     return DONE
 
 

@@ -22,7 +22,7 @@ EXAMPLES = (
     ("synapsectl send claude 'explain this repository' --wait", "wait for the answer, and print it"),
     ("git diff | synapsectl send claude --wait -", "the message from stdin"),
     ("synapsectl send claude,codex 'review the last commit' --wait", "a table of both answers"),
-    ("synapsectl send team:review 'is it right?' --any", "the first answer of a team's, on whatever host of the fleet"),
+    ("synapsectl send team:review 'is it right?' --any", "the first answer of a team, from any host of the fleet"),
     ("synapsectl send claude --priority 5", "interrupt what it does"),
     ("synapsectl send claude --file shot.png 'what is wrong here?'", "a file goes with it"),
 )
@@ -78,11 +78,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--reply-to", metavar="TASK", help="this is the reply to that task; nothing is typed")
     parser.add_argument("--from", dest="sender", metavar="AGENT", help="say that this agent is the sender")
-    parser.add_argument("--context", metavar="ID", help="a label of the task, such as other messages have")
+    parser.add_argument("--context", metavar="ID", help="a label that the messages of one conversation share")
     parser.add_argument(
         "--new-conversation",
         action="store_true",
-        help="start the agent again for it, without its conversation",
+        help="start the agent again first, in a new conversation",
     )
     parser.add_argument(
         "--file", action="append", type=from_home, default=[], metavar="FILE", help="a file to go with it; repeatable"
@@ -91,7 +91,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--idempotency-key",
         metavar="KEY",
-        help="what is sent again under the same key is the same task: for repeating a send that ended with code 8",
+        help="a key of your choice: a message that is sent again with it makes no second task (after exit code 8)",
     )
     parser.add_argument(
         "--save",

@@ -18,7 +18,7 @@ from synapsed.shared.choices import whole
 
 EXAMPLES = (
     ("synapsectl status claude", "what it does, asks and shows"),
-    ("synapsectl status claude --explain", "why it is taken to do that"),
+    ("synapsectl status claude --explain", "the evidence for that"),
     ("synapsectl status", "the daemon itself"),
 )
 

@@ -11,7 +11,7 @@ from synapsectl.errors import DONE, NoDaemon, UsageError
 
 EXAMPLES = (
     ("synapsectl up", "the daemon, and with it the agents that ran"),
-    ("synapsectl up --take-over", "also where a host that will not come back had them last"),
+    ("synapsectl up --take-over", "also if they ran last on a host that will not come back"),
 )
 
 SETTLED_S = 10.0
@@ -25,8 +25,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--take-over",
         action="store_true",
-        help="have the state although a daemon on another host, or in another container, had it last: what ran there "
-        "is taken for gone",
+        help="take the state over although a daemon on another host, or in another container, used it last; programs "
+        "that ran there count as ended",
     )
     parser.add_argument("--json", action="store_true", help="print a JSON array of the agents that live")
 

@@ -45,7 +45,7 @@ def give(ctx: CommandContext, item: Item, chosen: Chosen) -> None:
         try:
             tell_why(client, agent, because)
         except CtlError as error:
-            raise CtlError(f"it was answered no, and was not told why: {error}") from error
+            raise CtlError(f"it was answered no, but the reason was not sent: {error}") from error
 
 
 def put_away(ctx: CommandContext, item: Item) -> None:

@@ -9,8 +9,8 @@ from synapsed.model.task import ANSWER_ID, PROGRESS, Artifact, TaskState, TextPa
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """The present state of a task elsewhere. `own` is the additional data of another synapsed (`metadata.synapsed`).
-    `artifacts` is None if only the task's state was reported. `mark` tells the same words, said twice, apart; empty if
-    nothing does."""
+    `artifacts` is None if only the task's state was reported. `mark` distinguishes two questions in the same words;
+    empty if the agent gives no such mark."""
 
     id: str
     context_id: str

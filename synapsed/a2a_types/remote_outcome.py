@@ -1,8 +1,8 @@
 """Decides the change of a task of this host from its state on another host. Pure.
 
-A question that an agent asks again in the same words is another one once the first was answered: it has another mark
-(the id of its message, the time of its status). An agent may go on saying that it waits until it has taken up the
-answer: for a while the same question is taken for answered. `metadata.external.asked` keeps what that rests on.
+If an agent asks again in the same words after the first question was answered, it is another question: it has another
+mark (the id of its message, the time of its status). Until an agent has taken up an answer it may still report that it
+waits: for a while the same question counts as answered. `metadata.external.asked` keeps the facts for this decision.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ LABEL_MAX: Final = 200
 ID_MAX: Final = 256
 """Characters of a prompt's id, of an option's key and of the default."""
 TAKEN_UP_S: Final = 60.0
-"""Seconds in which an agent takes up an answer: until then it may still tell the question that was answered."""
+"""Seconds within which an agent takes up an answer; until then it may still report the question that was answered."""
 UNMARKED_S: Final = 5.0
 """The same for agents whose questions have no mark."""
 _TO_BE_ALLOWED: Final = frozenset({"permission", "confirmation", "trust", "selection"})
@@ -101,7 +101,7 @@ def _refusal(task: Task, there: Snapshot, by: str, now: float) -> transitions.Co
 
 
 def _own_prompt(there: Snapshot) -> Prompt | None:
-    """Returns the question of another synapsed; None if it tells none, or one of another version."""
+    """Returns the question that another synapsed reports; None if it reports none, or its version has another form."""
     try:
         prompt = Prompt.model_validate(there.own.get("prompt"))
     except ValueError:
@@ -110,7 +110,8 @@ def _own_prompt(there: Snapshot) -> Prompt | None:
 
 
 def _in_words(task: Task, there: Snapshot, words: str, *, new: bool, now: float) -> Prompt:
-    """Returns the agent's words as a question of its own: the present one, unless it is `new` or has other words."""
+    """Returns the agent's words as a question in its own words: the present question, unless this one is `new` or has
+    other words."""
     kind = "login" if there.state is TaskState.AUTH_REQUIRED else "question"
     prompt_id = f"{there.id}:{_digest(f'{words}{now}')}"
     told = {"prompt_id": prompt_id, "type": kind, "prompt": words, "own_words": True}

@@ -83,8 +83,8 @@ class AgentProcess:
 
     @property
     def returns(self) -> bool:
-        """Returns whether the program ends or has ended for a restart, or together with a daemon, and is started again
-        by this daemon or the next one."""
+        """Returns True if the program ends, or has ended, for a restart or together with a daemon, so that this daemon
+        or the next one starts it again."""
         ends = self._suspending or self.state in (ProcessState.STOPPING, ProcessState.STOPPED)
         return ends and self.record.desired == "running"
 

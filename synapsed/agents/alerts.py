@@ -46,7 +46,7 @@ class _Lasting:
         self._told = False
 
     def _turned(self, begins: LinkAlert, now: float, *, lasts: bool) -> LinkAlert | None:
-        """Returns the alert that `begins`, or that it is over; None if there is nothing new to report."""
+        """Returns the alert that `begins`, or the report of its end; None if there is nothing new to report."""
         self._since = (now if self._since is None else self._since) if lasts else None
         counts = self._since is not None and (self._told or now - self._since >= self.after_s)
         if counts == self._told:

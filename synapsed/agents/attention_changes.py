@@ -33,7 +33,7 @@ class AttentionChange:
     """A change of the open items."""
 
     events: tuple[NewEvent, ...]
-    """They report it."""
+    """Events that report the change."""
     open: tuple["_Open", ...]
     """The open items once the events are durable."""
     settled: "_Open | None" = None

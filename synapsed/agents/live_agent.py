@@ -263,8 +263,8 @@ class Agent:
                 self._stopping = self._actor.spawn(self._write_stop(), at_once=True)
             await self.process.strike()
             raise StoreError(
-                f"the program of {self.record.name} has ended, but it cannot be written down that it is stopped: "
-                f"{error.message}; a daemon that is started before then starts it again",
+                f"the program of {self.record.name} has ended, but this state cannot be saved: {error.message}; "
+                "until it can, a new daemon would start the agent again",
                 **error.details,
             ) from error
 
@@ -419,7 +419,7 @@ class Agent:
         await self.recheck()
 
     def changed(self) -> None:
-        """Implements `ProgramOwner`: forgets what was known of a program that does not run any more."""
+        """Implements `ProgramOwner`: forgets the facts about a program that does not run any more."""
         self.since = self._clock.wall()
         if self.state is not ProcessState.RUNNING:
             self._seen = None

@@ -240,6 +240,6 @@ def check_parking(config: Config, profiles: ProfileLibrary, paths: Paths) -> Non
             saved = paths.agents_d / f"{name}.toml"
             place = f"{saved}: park" if saved.exists() else f"{paths.config_file}: agents.{name}.park"
             raise ConfigError(
-                f"{place}: profile {profile.name!r} knows no way to go on with a conversation, which would be lost; "
-                f"remove it, or give the profile [resume] args"
+                f"{place}: profile {profile.name!r} has no way to continue a conversation, which would be lost; "
+                f"remove this key, or give the profile [resume] args"
             )

@@ -68,7 +68,9 @@ class StopRequests:
         done = pending is not None and await self._actor.wait(asyncio.shield(pending))
         if not done and (exited := self._owner.exit) is not before and exited is not None:
             name, state, how = self._process.record.name, self._process.state.value, describe_exit(exited)
-            raise ProgramEnded(f"{name}: its program ended over the interrupt ({how}); it is {state}", agent=name)
+            raise ProgramEnded(
+                f"{name}: its program ended when it was interrupted ({how}); the agent is {state}", agent=name
+            )
         return done
 
     async def stop_background(self) -> bool:
@@ -83,7 +85,9 @@ class StopRequests:
     async def _begin_background(self) -> asyncio.Future[bool]:
         link, name = self._process.require_link(), self._process.record.name
         if self._turns.current is not None or not (await link.observe()).can_receive:
-            raise NotReady(f"{name} is not at rest: what runs in its background is stopped when it is", agent=name)
+            raise NotReady(
+                f"{name} is at work: its background can only be stopped while it rests; try again then", agent=name
+            )
         return self._turns.interruption.begin("background", stop=link.stop_background)
 
     async def cancel(self, task_id: str) -> Task:

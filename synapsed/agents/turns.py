@@ -56,8 +56,8 @@ INTERRUPT_PRIORITY = 5
 """A task of this priority stops the turn that runs, and is the next one."""
 
 OF_NO_TURN = frozenset({"trust", "login", "screen"})
-"""Kinds of questions that a program asks before it works at all: the keys that stop a turn would refuse them, or end
-the program. The same goes for a screen that nobody knows how to answer."""
+"""Kinds of questions that a program asks before it does any work, and screens that are not understood: the keys that
+stop a turn would refuse such a question, or end the program."""
 
 
 @dataclass(slots=True)
@@ -65,7 +65,8 @@ class _Turn:
     task: Task
     record: TurnRecord
     told: Told | None = None
-    """The text that was reported so far; None if it must be read from the log: an earlier daemon may have told some."""
+    """The text that was reported so far; None if it must be read from the log, because an earlier daemon may have
+    reported a part."""
 
 
 class AgentTurns:
@@ -309,7 +310,7 @@ class AgentTurns:
     async def _receiver(self) -> AgentLink | None:
         """Returns the link, if it can be given a message now."""
         stops, runs = self.interruption.pending is not None, self._turn is not None
-        from synapsed.pty.readiness import Moment, obstacle  # with what reads screens, which only agents need
+        from synapsed.pty.readiness import Moment, obstacle  # late: only agents need its modules
 
         now = Moment(hold=self._hold.hold(), interrupting=stops, in_turn=runs)
         if (link := self._process.link) is None or obstacle(now) is not None:

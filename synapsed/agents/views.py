@@ -211,7 +211,7 @@ def _waited_for(agent: Agent) -> str | None:
 
 def _kept_from(agent: Agent) -> str | None:
     restarts = agent.record.restart_pending and not (agent.seen is not None and agent.seen.background)
-    from synapsed.pty.readiness import Moment, obstacle  # with what reads screens, which only agents need
+    from synapsed.pty.readiness import Moment, obstacle  # late: only agents need its modules
 
     found = obstacle(Moment(hold=agent.hold.hold(), restarting=restarts, link=agent.seen))
     return found.held if found is not None else None

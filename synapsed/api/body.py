@@ -20,7 +20,9 @@ async def parse_json(raw: bytes) -> Any:
     try:
         return await read(raw)
     except TooMuch as error:
-        raise InvalidRequest(f"the body is too much: {error}", keys_max=KEYS_MAX, values_max=VALUES_MAX) from error
+        raise InvalidRequest(
+            f"the body has too much in it: {error}", keys_max=KEYS_MAX, values_max=VALUES_MAX
+        ) from error
     except ValueError as error:
         raise InvalidRequest(f"the body is not valid JSON: {error}") from error
 

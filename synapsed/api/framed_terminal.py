@@ -52,7 +52,7 @@ class FramedConnection(asyncio.BufferedProtocol):
         """Answers `request` with 101 and speaks frames from then on. Raises InvalidRequest except on the Unix socket,
         because elsewhere a browser's page could not be distinguished from a person's tool."""
         if not on_unix(request):
-            raise InvalidRequest(f"{UPGRADE} is spoken on the Unix socket; this listener has a WebSocket here")
+            raise InvalidRequest(f"{UPGRADE} works on the Unix socket only; open a WebSocket on this listener")
         answer = web.StreamResponse(status=101, headers={hdrs.UPGRADE: UPGRADE, hdrs.CONNECTION: "Upgrade"})
         await answer.prepare(request)
         transport = request.transport

@@ -70,8 +70,8 @@ class Acts:
             return kind.model_validate(before.answer)
         if before is not None:
             raise OutcomeUnknown(
-                "this was begun before under the same key, and the daemon ended before it knew what became of it: look "
-                "at the agent's screen before you try it again"
+                "a request with this key was begun before, and the daemon ended before it knew the result: look at the "
+                "agent's screen before you repeat it under another key"
             )
         try:
             answer = await act()
@@ -102,8 +102,8 @@ class Acts:
 
 
 def _digest(name: str, body: BaseModel) -> str:
-    """Returns a digest that tells bodies under one name apart. What is typed may be a short secret, and the digest
-    stands in a file: so it contains the name, with its key, which that file does not have."""
+    """Returns a digest that distinguishes the bodies under one name. The typed text may be a short secret, and the
+    digest is kept in a file; so the name goes into the digest, with its key, which that file does not have."""
     return hashlib.sha256(f"{name}\0{body.model_dump_json(exclude_defaults=True)}".encode()).hexdigest()
 
 

@@ -91,8 +91,8 @@ class Leases:
         return {"type": "late", "late": self._late, "taken": self.taken}
 
     def again(self, late: int, *, gone: bool) -> None:
-        """Notes that the sender has got the message of that number, and sends the late keys once more; `gone`: it sends
-        neither them nor the end of its paste."""
+        """Notes that the sender has got the message of that number, and will send the late keys once more. With `gone`
+        it will send neither these nor the end of its paste."""
         if late == self._late:
             self._refuses = False
         if gone:

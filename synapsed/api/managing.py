@@ -8,7 +8,7 @@ from synapsed.api.rights import Rights
 from synapsed.errors import Forbidden
 
 _START: Final = frozenset({"profile", "name", "cwd", "cols", "rows"})
-"""Fields that a grant may give: none of them is run, or weakens what a profile refuses."""
+"""Fields that a grant may set: none of them is executed, and none weakens a profile's refusals."""
 
 
 def check_start(rights: Rights, body: StartBody, folders: Iterable[str]) -> None:
@@ -19,8 +19,8 @@ def check_start(rights: Rights, body: StartBody, folders: Iterable[str]) -> None
         rights.require_whole(f"start an agent with {', '.join(more)}")
     if body.cwd not in set(folders):
         raise Forbidden(
-            f"a {rights.grant.kind} may start agents only in folders (cwd) in which there is one: use synapsectl for "
-            "the first",
+            f"a {rights.grant.kind} may start agents only in folders (cwd) that have an agent already: start the first "
+            "one with synapsectl",
             cwd=None if body.cwd is None else body.cwd[:200],
         )
 

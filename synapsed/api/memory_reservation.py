@@ -56,7 +56,7 @@ async def reserve_body(request: web.Request, room: Budget, size_max: int, *, tim
             request[_BODY] = await room.take(object(), size * times)
     except TimeoutError:
         raise Busy(
-            "requests with bodies of many megabytes are being read; nothing of this one was, send it again",
+            "too many large requests are being read at once, and this one was not read: send it again in a moment",
             retry_after=RETRY_S,
         ) from None
 
@@ -107,7 +107,7 @@ def _reserve(request: web.Request, control: Control, large: list[Large]) -> None
         if lease is None:
             release(request)
             raise Busy(
-                "answers of many megabytes are on their way to clients that have not read them; ask again",
+                "too many large answers wait for clients that read them slowly: ask again in a moment",
                 retry_after=RETRY_S,
             )
         request[_LEASES].append(lease)

@@ -132,8 +132,8 @@ class Rights:
         return self.person or own or (self.agent_id is not None and "read_screens" in self.granted)
 
     def may_see_prompt(self, agent_id: str, prompt: Prompt) -> bool:
-        """Returns True if this caller may read the agent's question: whoever may see its screen, or may answer it. A
-        question that is the screen itself is for the former alone."""
+        """Returns True if this caller may read the agent's question, that is, if it may see the agent's screen, or
+        answer the question. A question that is the screen itself needs the right to see the screen."""
         sees = self.may("look") and self.may_see_agent(agent_id)
         return sees or (prompt.type != "screen" and self.may_answer(agent_id))
 
@@ -180,7 +180,7 @@ class Rights:
         self.require_right("look", "list tasks")
         if not self.person and self.agent_id is None:
             raise Forbidden(
-                "it could not be settled who asks, so no list of tasks is given: send the control token or an agent's",
+                "it is not known who asks, so no tasks are listed: send the control token, or an agent's token",
                 rights=self.standing.value,
             )
 

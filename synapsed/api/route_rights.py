@@ -110,7 +110,9 @@ def check_needs(request: web.Request, rights: Rights) -> None:
     if grant.agents is None or path in _OF_THE_CALLER or (route is not None and route.of_caller):
         return
     if not (agent_port or AGENT in path):
-        raise Forbidden("this token is for some agents only, and this is about all", agents=sorted(grant.agents))
+        raise Forbidden(
+            "this token is for some agents only, and this request is about all agents", agents=sorted(grant.agents)
+        )
     if not _covers(grant, request):
         raise Forbidden("this token is not for that agent", agents=sorted(grant.agents))
 

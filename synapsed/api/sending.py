@@ -184,7 +184,7 @@ async def expect_reply(
     if wanted.message.blank:
         raise InvalidRequest("message.parts: the message is blank", field="message.parts")
     if rights.agent_id not in (None, agent_id):
-        raise Forbidden("an agent may not make tasks of other agents", agent=agent_id)
+        raise Forbidden("an agent may not make tasks that belong to other agents", agent=agent_id)
     return await _taken(
         request, control.tasks.expect_reply(agent_id, _with_sender(agent_id, wanted, rights, control.directory), limit)
     )

@@ -11,10 +11,10 @@ __all__ = ["decides"]
 
 
 def decides(profile: Profile, part: RefusingRules, adapters: Collection[str] | None) -> bool:
-    """Returns True if in each launch that may come about, beside a companion (a server of the program's own) or without
-    it, a channel brings questions to the rules of that `part` and takes their refusal. A screen is no such channel: a
-    row of a dialog that looks like a command may be a line of an edit, and a program that shows its calls does not wait
-    for an answer."""
+    """Returns True if in each possible launch, with a companion (a server of the program's own) or without it, a
+    channel brings questions to the rules of that `part` and takes their refusal. A screen is no such channel: a row of
+    a dialog that looks like a command may be a line of an edit, and a program that shows its calls does not wait for an
+    answer."""
     if profile.transport == "pipes":
         return True
     if adapters is not None:

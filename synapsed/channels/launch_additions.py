@@ -402,7 +402,7 @@ def _expander(
             return json.dumps(command, ensure_ascii=False)[1:-1]
         value = {"file": files, "sha256": hashed}[kind].get(name) if kind else plain[word]
         if value is None:
-            raise ConfigError(f"{profile.source}: {match[0]} leads nowhere", file=profile.source)
+            raise ConfigError(f"{profile.source}: {match[0]} names nothing that the profile has", file=profile.source)
         return hashlib.sha256(expand(str(value)).encode()).hexdigest() if kind == "sha256" else str(value)
 
     def expand(text: str) -> str:

@@ -29,7 +29,9 @@ def load_config(paths: Paths, model: type[Config] = Config) -> Config:
     agents = dict(config.agents)
     for path in sorted(paths.agents_d.glob("*.toml")) if paths.agents_d.is_dir() else ():
         if path.stem in agents:
-            raise ConfigError(f"{path}: the agent {path.stem!r} stands in {origin[path.stem]} already", file=str(path))
+            raise ConfigError(
+                f"{path}: the agent {path.stem!r} is defined in {origin[path.stem]} already", file=str(path)
+            )
         agents[path.stem] = _validate(path, _read(path) or "", agent_model(model))
         origin[path.stem] = path
     for name in agents:

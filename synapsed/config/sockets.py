@@ -48,7 +48,9 @@ def settle_home(environ: "MutableMapping[str, str]") -> None:
             try:
                 environ[name] = os.path.join(os.getcwd(), path)
             except OSError:
-                raise NoHome(f"{name} is {path!r}, and the current folder, where that would be, is gone") from None
+                raise NoHome(
+                    f"{name} is the relative path {path!r}, and the current folder is gone: go to another folder ('cd')"
+                ) from None
     if not environ.get("HOME") and not os.path.expanduser("~").startswith("/"):
         if not environ.get("SYNAPSED_HOME"):
             raise NoHome(f"HOME is not set, and the system does not know uid {os.getuid()}: set HOME, or SYNAPSED_HOME")

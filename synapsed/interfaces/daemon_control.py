@@ -156,7 +156,7 @@ class Directory(Protocol):
         ...
 
     def profiles(self, names: Collection[str] | None = None) -> list[ProfileAnswer]:
-        """Returns these profiles, or all of them, which may take as long as all need to be read."""
+        """Returns these profiles, or all of them; the latter takes as long as reading all files."""
         ...
 
     async def conversations(

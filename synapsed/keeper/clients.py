@@ -142,7 +142,7 @@ class Clients:
         return bool(self._connections)
 
     def serve(self, channels: dict[str, OutputChannel], exit_record: dict[str, object] | None) -> bool:
-        """Sends all clients what their sockets take. Returns True if there is more that one would take at once."""
+        """Sends to all clients as much as their sockets accept. Returns True if a socket would accept more at once."""
         hungry = False
         for client in tuple(self._connections):
             self._answer(client)

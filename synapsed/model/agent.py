@@ -81,8 +81,8 @@ _SEED_ACTIVITY: dict[Activity, SeedState] = {
 
 
 def seed_status(state: ProcessState, activity: Activity, *, asks: bool = False) -> SeedState:
-    """Returns the word for an agent's state as synapse-a2a and what was made after it name it; `/status` and the
-    registry show it. `asks`: a person is needed, even if the question is not understood."""
+    """Returns the word for an agent's state in synapse-a2a, and in programs modelled on it; `/status` and the registry
+    show it. `asks`: a person is needed, even if the question is not understood."""
     if asks and state is ProcessState.RUNNING and activity is Activity.UNKNOWN:
         activity = Activity.WAITING
     return _SEED_ACTIVITY[activity] if state is ProcessState.RUNNING else SEED_STATUS[state]
@@ -97,7 +97,7 @@ def agent_id(profile: str, port: int | None, name: str) -> str:
 
 
 def is_reserved(name: str) -> bool:
-    """Returns True for the name of a sender that is no agent, and for one like an agent's id."""
+    """Returns True for a name that senders other than agents have, and for a name that looks like an agent's id."""
     return name.casefold() in _SENDERS or _LIKE_AN_ID.fullmatch(name) is not None
 
 
@@ -118,7 +118,7 @@ def validate_name(name: str) -> str:
 
 
 def refuse_reserved_host(name: str) -> None:
-    """Raises InvalidRequest if `name` cannot name a host, because messages of synapsed itself have such a name."""
+    """Raises InvalidRequest if `name` cannot name a host, because synapsed's own messages come from such a name."""
     if is_reserved(name):
         raise InvalidRequest(
             f"{name!r} cannot name a host: synapsed uses this name, or names like it, itself; choose another name",

@@ -178,7 +178,8 @@ class HttpPoster:
         target = checked_url(url)
         if not await self._may_be_notified(target):
             raise InvalidRequest(
-                "url: is in a network that is not notified; [a2a.push] allow = [...] in the configuration allows it",
+                "url: notifications to its network are not allowed; [a2a.push] allow = [...] in the configuration "
+                "allows them",
                 field="url",
             )
         return origin_of(target)

@@ -65,7 +65,7 @@ def _check(name: str, face: Face) -> None:
         if key != name and not key.startswith(f"{name}_"):
             raise ValueError(f"its key {key!r} does not begin with its name: call it {name}_{key}")
     if face.guards and not face.opens:
-        raise ValueError("it guards agents and opens nothing that could keep its rules")
+        raise ValueError("it has 'guards', but no 'opens': nothing would keep its rules")
 
 
 @cache

@@ -100,7 +100,7 @@ def open_request(message: dict[str, Any], call: Mapping[str, Any], place: int) -
 
 
 def _label(option: dict[str, Any]) -> str:
-    """Returns the option's name, behind its kind unless the name tells of it (as "Don't ask again" does not)."""
+    """Returns the option's name, with its kind before it unless the name says the kind ("Don't ask again" does not)."""
     name = str(option.get("name") or option["optionId"])
     name = name.replace("_", " ") if name == option["optionId"] else name
     kind = str(option.get("kind")).replace("_", " ").capitalize()

@@ -57,8 +57,8 @@ def collecting(timers: Timers, garbage: Garbage = gc) -> Iterator[None]:
 
 
 class Younger:
-    """Counts the collections of younger objects since the last full one. `gc.get_count` does not tell them: its numbers
-    have another meaning with an incremental collector."""
+    """Counts the collections of younger objects since the last full one. `gc.get_count` does not give this number: its
+    numbers have another meaning with an incremental collector."""
 
     def __init__(self, garbage: Garbage) -> None:
         self._garbage = garbage

@@ -68,8 +68,8 @@ def told_foreign(folders: Iterable[Path]) -> tuple[str, str] | None:
 
 
 def mend(paths: Iterable[Path], folders: Sequence[Path] = ()) -> str:
-    """Returns the command that makes this user the owner of `paths`. A folder stands for what is below it; if there are
-    many paths, that of `folders` in which each is."""
+    """Returns the command that makes this user the owner of `paths`. A folder includes all that is below it; if there
+    are many paths, the command names those of `folders` that contain them."""
     import shlex
 
     tops: list[Path] = []

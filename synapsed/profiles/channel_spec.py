@@ -372,7 +372,7 @@ class ShownTools(_Section):
     @model_validator(mode="after")
     def _tells_calls(self) -> "ShownTools":
         if self.started and not self.completed:
-            raise ValueError("a call that is seen to start must be seen to end: 'completed' says how that looks")
+            raise ValueError("'started' needs 'completed' too: a call that is seen to start must be seen to end")
         for kind in ("started", "completed", "failed"):
             for pattern in getattr(self, kind):
                 groups = pattern.groupindex.keys()

@@ -88,7 +88,7 @@ class ProfileLibrary:
     first directory. Files are read once; `reload` reads them again.
 
     A built-in profile that nothing changes is made when it is first asked for, which takes up to 70 ms. All others are
-    made at once, so that their faults are told at the start."""
+    made at once, so that their faults are reported at the start."""
 
     def __init__(self, directories: list[Path], stand_ins: StandIns = _none) -> None:
         self._directories = directories
@@ -215,7 +215,7 @@ def _in_directory(directory: Path, over: Mapping[str, _Written]) -> dict[str, _W
     """Returns the contents of the files of a directory, over those of the directories before it."""
     paths = sorted(directory.glob("*.toml")) if directory.is_dir() else []
     if directory == _builtin():
-        return {path.stem: _Written(path, _read(path)) for path in paths}  # parsed when one is asked for
+        return {path.stem: _Written(path, _read(path)) for path in paths}  # each is parsed when it is first needed
     return {path.stem: _written(path, over.get(path.stem)) for path in paths}
 
 
@@ -335,7 +335,7 @@ def _extended(
     if base_name in chain:
         circle = " → ".join((*chain[chain.index(base_name) :], base_name))
         own = "; a file of a profile's name overrides it without that" if len(chain) == 1 else ""
-        raise ConfigError(f"{where}: goes in a circle: {circle}{own}", file=str(one.path))
+        raise ConfigError(f"{where}: these profiles extend each other in a circle: {circle}{own}", file=str(one.path))
     if (base := find(base_name)) is None:
         raise ConfigError(f"{where}: no profile {base_name[:80]!r}; 'profiles list' names them", file=str(one.path))
     inherited = [{"command": base_name}, *_extended(base, find, chain)]

@@ -146,7 +146,9 @@ class SlashCommand(_Section):
     @model_validator(mode="after")
     def _named_by_its_files(self) -> "SlashCommand":
         if ("*" in self.name) is not bool(self.files) or self.name.count("*") > 1:
-            raise ValueError("name: has a * where there are files, which stands for what it is in their paths")
+            raise ValueError(
+                "name: must have one * if there are 'files', and none otherwise; it stands for what * is in their paths"
+            )
         return self
 
 

@@ -334,10 +334,11 @@ class StreamSpec(_Section):
     breaks: bool = True
     """A row that ends early ends a line. False where paragraphs are at first drawn without a blank row between them."""
     flat: bool = False
-    """Code that is only indented is drawn as prose is: a paragraph below the first is reported once it is wrapped."""
+    """True if code that is only indented is drawn like prose. A paragraph below the first is then reported once it is
+    wrapped."""
     listed: int | None = Field(default=None, ge=0, le=8)
     """Columns by which an item of a list is drawn to the right of where it was written; its mark and its indentation
-    are drawn as they are. None: lists are drawn otherwise, and text is reported up to the first one."""
+    are drawn as they are. None if lists are drawn differently: text is then reported up to the first list."""
     slack: int = Field(default=4, ge=0, le=80)
     """Number of columns that may stay free at the end of a wrapped row. In this range a wrapped line and an ended one
     look the same, and text is reported up to there only."""

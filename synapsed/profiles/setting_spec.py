@@ -41,7 +41,7 @@ class SettingsNote(_Section):
     """The note counts only if this channel is used, and no other in its place."""
     loses: list[RefusingRules] = []
     told: bool = True
-    """False: only a person is told whose agent has rules that do not count for this reason."""
+    """False: only a person whose agent has rules that are not in force for this reason is notified."""
 
     @model_validator(mode="after")
     def _check_values_or_lacks(self) -> "SettingsNote":

@@ -66,7 +66,7 @@ class Variant(BaseModel):
     @model_validator(mode="after")
     def _check_bounded(self) -> "Variant":
         if self.since is None and self.below is None:
-            raise ValueError("must say of which versions it speaks: 'below', 'since' or both")
+            raise ValueError("must say for which versions it is: 'below', 'since' or both")
         if fixed := sorted(_SAME & self.overrides.keys()):
             raise ValueError(f"{fixed[0]!r} cannot differ from version to version")
         return self

@@ -103,7 +103,7 @@ class Answering:
         if self._keyboard.interrupting:
             raise PromptChanged("its turn is being stopped just now, and the prompt goes with it")
         if asked.prompt.prompt_id in self.asking.answering or self._keyboard.answering:
-            raise PromptChanged("somebody else is answering this prompt just now; see what becomes of it")
+            raise PromptChanged("another answer to this prompt is being typed just now: wait a moment, then look again")
         return asked
 
     def _refuse(self, *, refuses: bool) -> Steps[None]:

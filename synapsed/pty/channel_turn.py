@@ -74,7 +74,7 @@ class TurnRules:
     notes_refusals: bool = True
     """False if the program gets a refusal itself, so that its model knows of it without a note."""
     answer_stands: bool = False
-    """True if text of a turn that was told to stop is its answer."""
+    """True if the text of a turn that was asked to stop is its answer."""
 
 
 class ChannelTurnState(KeptTurn):
@@ -88,8 +88,8 @@ class ChannelTurnState(KeptTurn):
     submitted: bool = True
     """True in every state: a message of such a turn is never typed."""
     joining: bool = False
-    """True while the message has joined another's turn, and does not stand in it yet: what the program says there is no
-    answer to it."""
+    """True while the message has joined another turn, but is not part of it yet: the program's words there do not
+    answer it."""
     refused_at: float | None = None
     """Time, in Unix seconds, at which a person chose an option on the terminal by which the program stops the turn."""
 
@@ -213,7 +213,7 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
         return [*commands, *self._became(found, now)]
 
     def _joined(self, turn: str) -> list[Command]:
-        """Notes that the message stands in that turn."""
+        """Notes that the message is now part of that turn."""
         if not self.state.joining:
             return []
         self.state.turn, self.state.joining = turn, False
@@ -272,11 +272,11 @@ class ChannelTurn(TurnMachine[ChannelTurnState]):
                 return []
             if self.phase is not Phase.SENDING:
                 return self._joined(fact.turn)
-            self._early.clear()  # of a turn that the message has joined, or of another
+            self._early.clear()  # they belong to a turn that the message has joined, or to another one
             return self._accept(fact.turn, "prompt accepted", now)
         if self.phase is Phase.SENDING:
             if self.state.interrupting and isinstance(fact, TurnInterrupted) and fact.turn == self.state.key:
-                return self._reported(fact, now)  # it was given up, although nobody knows if the program has it
+                return self._reported(fact, now)  # it was given up, but the program may have it
             self._early.append(fact)
             return []
         if fact.turn != self.state.turn:

@@ -487,7 +487,7 @@ class Session:
             return
         state = self.turn.state
         if self._profile.composer.usual:
-            return  # such a program's prompt is learned, and says more
+            return  # such a program's learned prompt is better evidence
         if line_mode and reader != state.reader:
             self.given_back = "command"
         else:

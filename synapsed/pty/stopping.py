@@ -224,8 +224,9 @@ async def tell_to_stop(
     taking_s: float,
     within: float,
 ) -> bool:
-    """Calls `tell`, which asks a program to stop a turn, again and again while `runs` returns True. Returns True if it
-    is over at most `within` seconds after the program has begun it (`begun`), or after `taking_s` if it has not."""
+    """Calls `tell`, which asks a program to stop a turn, repeatedly while `runs` returns True. Returns True if the turn
+    is over in time, that is, `within` seconds after the program has begun it (`begun`), counted from `taking_s` on at
+    the latest."""
     now = asyncio.get_running_loop().time
     taken_by, until = now() + taking_s, now() + within
     while runs():

@@ -220,7 +220,7 @@ _TIMES = attrgetter(*TIMES)
 
 
 def write_look(look: Look | None, profile: Profile, before: Look | None) -> tuple[bytes, bytes]:
-    """Writes a look, without what is the same in `before`, the look that was written last."""
+    """Writes a look, without the parts that are the same in `before`, the look that was written last."""
     if look is None:
         return b"", b""
     screen, known = look.screen, None if before is None else before.screen

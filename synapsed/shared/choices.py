@@ -71,7 +71,7 @@ def _told(option: Mapping[str, Any]) -> Literal["yes", "lasting", "no"] | None:
 
 
 def effect(label: str, key: str = "") -> Literal["yes", "lasting", "no"] | None:
-    """Returns the effect that the words of an option tell of; None if they tell of none."""
+    """Returns the effect that the words of an option name; None if they name no effect."""
     label = label.lower()
     first = _FIRST.match(label)
     words = {key.lower(), first[1] if first else ""}

@@ -1,5 +1,5 @@
-"""Log of actions by the keys that their callers gave them, in its own file, so that nothing is typed twice even if the
-process is killed at any moment.
+"""Log of actions that type something (answers, keys), by the idempotency keys of their callers, in its own file:
+nothing is typed twice even if the process is killed at any moment.
 
 Each state is appended as a line of JSON: `begun` before the action, `done` with the answer, or `not` if nothing was
 done. The result of an action that is only `begun` is unknown. At most KEPT actions are kept, for KEPT_S at most; the

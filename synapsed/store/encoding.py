@@ -108,7 +108,7 @@ class Sealer:
         return self._decrypt(base64.urlsafe_b64decode(letters + "=" * (-len(letters) % 4)))
 
     def _decrypt(self, sealed: bytes) -> bytes | None:
-        """Returns what was sealed; None if it was sealed with another key."""
+        """Returns the unsealed text; None if it was sealed with another key."""
         from cryptography.exceptions import InvalidTag
 
         try:

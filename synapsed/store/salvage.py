@@ -3,9 +3,9 @@
 A new database is made beside the damaged one, which is kept. It gets the rows of `TABLES` that can still be read, and
 the missing ones of `FROM_COPIES` from the daily copies, newest first.
 
-Nothing is taken from a copy that could be done a second time by it: a task that was open in a copy counts as failed, a
-schedule begins at the repair, and rows that say what is still to do are not taken. A row that the person has removed
-since the copy must not act again: `ACTING`.
+Nothing is taken from a copy that could make an action happen a second time: a task that was open in a copy counts as
+failed, a schedule begins at the repair, and rows about outstanding actions are not taken. A row that the person has
+removed since the copy must not act again: `ACTING`.
 """
 
 import json
@@ -32,7 +32,7 @@ TABLES = (
 )
 """Tables that are saved; those that others refer to come first."""
 LEFT: Mapping[str, str] = {"open_attention": "it is made of the events again"}
-"""Tables of which nothing is saved, and the reason."""
+"""Tables that are not saved, and the reason."""
 NOT_FROM_COPIES: Mapping[str, str] = {
     "turns": "its message would be typed again",
     "replies": "it would be sent again",
@@ -44,10 +44,10 @@ NOT_FROM_COPIES: Mapping[str, str] = {
     "fleet_pub": "the events since the copy would be published again",
     "fleet_quarantine": "it is there for people to look at, and may be incomplete",
 }
-"""Tables of which nothing is taken from copies, and the reason."""
+"""Tables whose rows are not taken from copies, and the reason."""
 ACTING = ("agents", "schedules")
-"""Tables whose rows make something happen: a copy is asked for them only if no newer source could be read whole, since
-what is missing there was removed."""
+"""Tables whose rows cause actions. They are taken from a copy only if no newer source could be read completely: rows
+that are missing in such a source were removed."""
 KEYS = {
     "agents": "seq",
     "tasks": "seq",
@@ -306,8 +306,8 @@ def _ended(row: Row) -> tuple[object, ...] | None:
 
 
 def _from_now(row: Row) -> tuple[object, ...] | None:
-    """Returns a schedule without its times until now: what was sent for them is not known. One of the configuration
-    needs no row for that."""
+    """Returns a schedule without its times until now, because it is not known which of them had a message. A schedule
+    of the configuration needs no such row."""
     try:
         state = json.loads(str(row["state"]))
         state["cursor"] = time.time()
@@ -334,4 +334,4 @@ FROM_COPIES: Mapping[str, Change] = {
     "fleet_in": _ahead,
     "fleet_peer": _unchanged,
 }
-"""Tables whose missing rows are taken from copies, with what makes a row of a copy harmless."""
+"""Tables whose missing rows are taken from copies, each with the function that makes a row of a copy harmless."""

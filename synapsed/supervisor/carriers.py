@@ -57,7 +57,7 @@ class Carriers:
         else:
             carrier = next((one for one in reversed(self._carriers.values()) if _reaches(one, alias)), None)
         if carrier is None:
-            raise UnknownAgent(f"no part that is there reaches the agent {alias[:80]!r} elsewhere", alias=alias[:80])
+            raise UnknownAgent(f"no part that is open reaches the agent {alias[:80]!r} elsewhere", alias=alias[:80])
         return await carrier.send(alias, request, asking, sender=sender)
 
     async def cancel(self, task: Task) -> Task:

@@ -150,9 +150,9 @@ def check_enforced(name: str, refusing: Collection[str], judged: PersonSettings)
 
 
 def check_decided(name: str, refusing: Collection[str], profile: Profile, adapters: Collection[str] | None) -> None:
-    """Raises NotEnforced if rules may refuse a call, but no question of the program would reach them: its profile says
-    no way, or each way needs an adapter that is not installed. The program's version is not known of a profile with
-    variants: one of them is enough then, and the variant is looked at before the program starts."""
+    """Raises NotEnforced if rules may refuse a call, but no question of the program would reach them: its profile names
+    no way, or each way needs an adapter that is not installed. If the profile has variants, the program's version is
+    not known yet: it is enough if one variant has a way, and the right variant is checked before the program starts."""
     profiles = [profile, *profile.variants]
     for said, part in _REFUSING:
         if part not in refusing or any(decides(each, part, adapters) for each in profiles):

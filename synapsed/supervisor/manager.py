@@ -318,7 +318,7 @@ class Manager:
     # --- Processes ---
 
     async def start(self, request: StartRequest) -> StartedAgent:
-        await asyncio.to_thread(self._library.find, request.profile)  # it may have to be made first
+        await asyncio.to_thread(self._library.find, request.profile)  # the profile may have to be made first
         await self.doors.open(True)
         await self._order.turn()
         self._check_open()

@@ -118,7 +118,9 @@ class ReplyBroker:
             return None
         if record.state != "open":
             field = "metadata.sender_task_id"
-            raise InvalidRequest(f"{field}: somebody was asked with it already; make another task", field=field)
+            raise InvalidRequest(
+                f"{field}: this task belongs to an earlier question already; make another one", field=field
+            )
         sender = sender_of(request)
         if sender is not None and sender.id != record.asker:
             raise Forbidden(f"task {record.task_id[:8]} is of {record.asker}, not of {sender.id}", task=record.task_id)
@@ -362,7 +364,7 @@ class ReplyBroker:
         asker = sender_of(running) if running is not None and SENDER_TASK in running.metadata else None
         if asker is not None and asker.tier is Tier.EXTERNAL:
             raise NotWaiting(
-                f"{asker.id} is elsewhere, and gets what you answer in this turn: say it there", agent=agent_id
+                f"{asker.id} is elsewhere, and gets the answer of this turn: write your reply in it", agent=agent_id
             )
 
     def _replying(self, task: Task, asked: str | None, sender: Sender | None) -> Sender:

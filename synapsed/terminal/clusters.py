@@ -291,7 +291,7 @@ class ClusterBound:
             alone = begins and not self._attached and self._dangling
             if begins and not (self._syllable or self._linked):
                 self._count, self._attached = 0, True
-            elif self._attached and self._count + links < CLUSTER_MAX:  # behind what links there is room for one
+            elif self._attached and self._count + links < CLUSTER_MAX:  # a linking character needs room for one more
                 self._count += 1
             else:
                 self._joined = True

@@ -28,7 +28,7 @@ _UNMOVED = regex(
 """Sequences that leave the cursor in its place."""
 
 _UNMOVED_WITHIN = regex(rb"\x1b(?:\[[\d;]*m|\[\?(?:25|2004)[hl]|\[[012]?K|\[\?2026[hl]|\([0B]|[=>])|[\x00\x07]")
-"""Sequences among them that never go on in the next line."""
+"""Sequences among them that never continue in the next line."""
 
 _ERASED = regex(rb"\x1b\[[02]?K")
 
@@ -39,13 +39,14 @@ SAID_MAX = 32 * 1024
 
 _FENCE = regex(r"^ *(?:`{3,}|~{3,}).*$", re.MULTILINE)
 _UNDRAWN = regex(r"[\W_]+")
-"""Blanks, and what a program may draw in another way: marks, bullets, frames."""
+"""Blanks, and characters that a program may draw differently: marks, bullets, frames."""
 
 
 class LineText:
     """Collects the lines of the output from `start`, the offset at which the message was submitted. It leaves out the
-    first line, the end of the echoed input, and what a line editor draws before it is left. An unfinished last line may
-    be the next prompt, and counts only when it has ended. The text ends before a line that only a terminal can draw."""
+    first line, which is the end of the echoed input, and all that a line editor draws until it ends. An unfinished last
+    line may be the next prompt, and counts only when it has ended. The text ends before a line that only a terminal can
+    draw."""
 
     def __init__(self, start: int) -> None:
         self.text = ""
@@ -159,8 +160,8 @@ class ScreenText:
 
     def read(self, screen: str, kinds: str | None = None, *, cols: int = 80, said: str = "") -> str:
         """Takes a screen (wrapped rows joined; `kinds`: the style of each character, None if all are plain); returns
-        the text so far, as far as it is certain, up to its last whole word. `said` is the known beginning of it: what
-        follows may be certain where what is drawn of that is not."""
+        the text so far, as far as it is certain, up to its last whole word. `said` is the known beginning of the text:
+        the part after it may be certain even if the drawing of the beginning is not."""
         lines = screen.split("\n")
         drawn = kinds.split("\n") if kinds is not None else [PLAIN * len(line) for line in lines]
         below = position_below(lines, self._message, self._answer.start)
@@ -181,7 +182,8 @@ class ScreenText:
         return text if text.startswith(said) else said + certain(self._below(said), wrapping, first=False)
 
     def _below(self, said: str) -> list[Line]:
-        """Returns the paragraph below the rows that show all of `said`; none if they are not the only ones above it."""
+        """Returns the paragraph below the rows that show all of `said`; an empty list if other rows are above it,
+        too."""
         texts = [text for text, _ in self._lines]
         begin = next((number for number in range(len(texts), 0, -1) if not texts[number - 1]), 0)
         if not begin or not said.endswith("\n\n") or len(said) > SAID_MAX or len(_FENCE.findall(said)) % 2:
@@ -221,8 +223,8 @@ class ScreenText:
         return None, end
 
     def _cut(self, block: list[str], *, first: bool) -> list[str]:
-        """Returns the block without the rows below the text, and without a tool call whose mark is not drawn just now;
-        a block's first line is text in any case."""
+        """Returns the block without the rows below the text, and without a tool call whose mark is not drawn at the
+        moment. The first line of a block is always text."""
         ends = [pattern for pattern in (self._stream.end, self._answer.end) if pattern is not None]
         for number in range(0 if first else 1, len(block)):
             if any(pattern.search(block[number]) for pattern in ends):

@@ -500,7 +500,7 @@ def keys_for(asked: Asked, text: str) -> tuple[list[bytes], str | None]:
     if not prompt.options and (dialog is None or not prompt.own_words):
         typed = _CONTROL.sub("", _BREAKS.sub(" ", text.strip("\r\n")))
         if text.strip() and not typed:
-            raise _refused(asked, "nothing of the answer can be typed: it is control characters alone")
+            raise _refused(asked, "the answer cannot be typed: it has control characters only")
         return [(typed + (submit or "\r")).encode()], None
     key = _choose(asked, text.strip())
     if asked.menu is not None and key is None and asked.menu.window is not None and asked.menu.window.field:

@@ -22,8 +22,8 @@ type Line = tuple[str, str]
 @dataclass(frozen=True, slots=True)
 class Wrapping:
     """Wrapping of a program: at `width` columns, or up to `slack` fewer; `breaks`: a shorter row ends a line; `flat`:
-    code that is only indented is drawn as prose is; `listed`: columns by which items of lists stand to the right of
-    where they were written (None: they are drawn in another way)."""
+    code that is only indented is drawn as prose is; `listed`: number of columns by which items of lists are drawn to
+    the right of their written place (None: they are drawn in another way)."""
 
     width: int
     slack: int = 4

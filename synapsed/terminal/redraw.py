@@ -191,7 +191,8 @@ def settings(modes: Modes, extras: Extras) -> bytes:
 
 
 def place(cursor: tuple[int, int], modes: Modes, extras: Extras) -> bytes:
-    """Returns what moves the cursor to (row, column) of the screen, which counts from the margins in mode 6."""
+    """Returns the sequence that moves the cursor to (row, column) of the screen; in mode 6 these count from the
+    margins."""
     row, column = cursor
     if 6 in modes.dec:
         row -= extras.region[0] if extras.region else 0

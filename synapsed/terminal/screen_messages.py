@@ -1,4 +1,5 @@
-"""Types of notes and requests to a screen, for modules that do not have its emulator.
+"""The interface of a screen (`Stage`), and the types of its notes, requests and answers, for modules that do not load
+the terminal emulator.
 
 A screen handles output, notes and requests in the order in which they come, so that an answer includes all the output
 that was fed before.

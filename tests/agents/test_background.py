@@ -81,7 +81,7 @@ async def test_it_is_stopped_at_rest_and_no_message_goes_meanwhile(world: World)
     assert await stopping
     await world.delivered()
     world.link.submit()
-    with pytest.raises(NotReady, match="not at rest"):
+    with pytest.raises(NotReady, match="is at work"):
         await world.manager.terminals.interrupt(AGENT, background=True)
     world.link.end("done")
     await world.task_is(task.id, TaskState.COMPLETED)

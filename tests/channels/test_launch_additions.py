@@ -142,7 +142,7 @@ def test_placeholder_that_leads_nowhere_names_the_profile(launch: Launch) -> Non
         "source": "/p/x.toml",
         "channels": {"h": {"adapter": "hooks", "args": ["{file:no.json}"]}},
     }
-    with pytest.raises(ConfigError, match=r"/p/x\.toml: \{file:no\.json\} leads nowhere"):
+    with pytest.raises(ConfigError, match=r"/p/x\.toml: \{file:no\.json\} names nothing that the profile has"):
         plan(Profile.model_validate(data), launch.context, resume=False)
 
 
@@ -213,7 +213,7 @@ def test_the_model_is_told_by_the_programs_own_way(launch: Launch) -> None:
 def test_a_hash_of_a_text_that_there_is_not_names_the_profile(launch: Launch) -> None:
     channel = {"adapter": "hooks", "args": ["{sha256:Stop}"]}
     data = {"name": "x", "command": "x", "source": "/p/x.toml", "channels": {"h": channel}}
-    with pytest.raises(ConfigError, match=r"/p/x\.toml: \{sha256:Stop\} leads nowhere"):
+    with pytest.raises(ConfigError, match=r"/p/x\.toml: \{sha256:Stop\} names nothing that the profile has"):
         plan(Profile.model_validate(data), launch.context, resume=False)
     with pytest.raises(ValueError, match="hash of another"):
         Profile.model_validate({**data, "channels": {"h": {**channel, "hashed": {"Stop": "{sha256:Stop}"}}}})

@@ -94,7 +94,7 @@ def test_what_is_wrong_is_named(paths: Paths, text: str, message: str) -> None:
 def test_an_agent_in_two_places(paths: Paths) -> None:
     write(paths, "[agents.x]\n")
     write(paths, "", "agents.d/x.toml")
-    with pytest.raises(ConfigError, match=r"agents.d.x.toml: .* stands in .*config.toml already"):
+    with pytest.raises(ConfigError, match=r"agents.d.x.toml: .* is defined in .*config.toml already"):
         load_config(paths)
 
 

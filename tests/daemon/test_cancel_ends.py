@@ -27,7 +27,7 @@ def test_a_cancel_that_ended_the_program_says_what_happened(daemon: Daemon, targ
     canceled = daemon.ctl("cancel", "fragile" if target == "agent" else task)
     assert (canceled.code, canceled.out) == (6, "")
     words = {
-        "agent": "fragile: its program ended over the interrupt (signal SIGINT)",
+        "agent": "fragile: its program ended when it was interrupted (signal SIGINT)",
         "task": "was not canceled: it failed, the program ended while it worked on this task (signal SIGINT)",
     }
     assert words[target] in canceled.err

@@ -200,4 +200,4 @@ async def test_nobodys_process_is_told_so(daemon: Served) -> None:
     async with tools_of(daemon, None) as tools:
         text, wrong = await tools.call("list_agents")
     assert wrong
-    assert "must be started by the agent" in text
+    assert "an agent's program must start it" in text

@@ -145,7 +145,7 @@ def test_no_daemon(tmp_path: Path) -> None:
         refused(done, 3, *said, "leave out --no-spawn-daemon")
         assert "synapsectl start" not in done.err, "it is what was just typed"
         done = nobody.ctl(*verb, env={"SYNAPSE_CONTROL_SOCKET": str(nobody.socket)})
-        refused(done, 3, *said, "the person does")
+        refused(done, 3, *said, "a person does")
     assert not list(tmp_path.glob("state/*")), "looking leaves nothing behind"
 
 
@@ -214,7 +214,7 @@ def test_a_second_daemon(tmp_path: Path) -> None:
         ("[api\n", r"config.toml:1: Expected '\]'"),
         (
             "[agents.x]\nprofile = 'dummy'\npark = { idle_timeout = 60 }\n",
-            r"config.toml: agents.x.park: profile 'dummy' knows no way to go on with a conversation.*\[resume\] args",
+            r"config.toml: agents.x.park: profile 'dummy' has no way to continue a conversation.*\[resume\] args",
         ),
         ("[agents.x]\nprofile = 'dumy'\n", r"config.toml: agents.x: no profile 'dumy': did you mean 'dummy'\?"),
     ],

@@ -65,7 +65,7 @@ async def test_the_environment_s_is_not_used(receiver: Receiver, proxy: Proxy, v
 async def test_to_this_machine_it_goes_directly_and_is_screened(receiver: Receiver, proxy: Proxy):
     outgoing = OutgoingConfig(proxy=proxy.url)
     assert (await posted(receiver.url, outgoing, allow=["loopback"])).accepted
-    with pytest.raises(InvalidRequest, match="not notified"):
+    with pytest.raises(InvalidRequest, match="notifications to its network are not allowed"):
         await posted(receiver.url, outgoing)
     assert proxy.asked == []
 
@@ -87,7 +87,7 @@ async def test_to_this_machine_it_goes_directly_and_is_screened(receiver: Receiv
 )
 async def test_the_proxy_is_not_asked_for_what_is_not_public(receiver: Receiver, proxy: Proxy, host: str):
     url, outgoing = named(receiver, host), OutgoingConfig(proxy=proxy.url)
-    with pytest.raises(InvalidRequest, match="not notified"):
+    with pytest.raises(InvalidRequest, match="notifications to its network are not allowed"):
         await posted(url, outgoing)
     poster = HttpPoster(AddressScreen(), timeout=30, resolver=UNKNOWN, outgoing=outgoing)
     receipt = await poster.post(url, [b"{}"], {})  # a config that was made under other rules

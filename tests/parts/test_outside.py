@@ -229,5 +229,5 @@ def test_a_key_that_it_adds_to_a_section_begins_with_its_name() -> None:
 
 
 def test_one_that_guards_agents_opens_something_that_keeps_its_rules() -> None:
-    with pytest.raises(ValueError, match="guards agents and opens nothing"):
+    with pytest.raises(ValueError, match="it has 'guards', but no 'opens'"):
         loading._check("greetings", Face(name="greetings", guards=True))

@@ -69,7 +69,7 @@ def test_what_a_user_writes_counts_for_every_version(library: ProfileLibrary, tm
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[[versions]]\nargs = []", ":1: versions.0: must say of which versions it speaks: 'below', 'since' or both"),
+        ("[[versions]]\nargs = []", ":1: versions.0: must say for which versions it is: 'below', 'since' or both"),
         ('[[versions]]\nbelow = "2"\nports = [1, 2]', ":1: versions.0: 'ports' cannot differ from version to version"),
         ('[[versions]]\nbelow = "two"', ":2: versions.0.below: 'two' is no version: numbers with dots between them"),
         (

@@ -81,7 +81,7 @@ def test_a_screen_full_of_calls_is_bounded() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"started": ["^x (?P<tool>.)"]}, "a call that is seen to start must be seen to end: 'completed'"),
+        ({"started": ["^x (?P<tool>.)"]}, "'started' needs 'completed' too"),
         ({"completed": ["^x (?P<command>.)"]}, r"'\^x \(\?P<command>\.\)' in 'completed' does not say which tool"),
         ({"started": ["^x (?P<cmd>.)"], "completed": ["^y"]}, "in 'started' does not say which tool"),
         ({"completed": ["^done"]}, r"'\^done' in 'completed' does not say of which call"),

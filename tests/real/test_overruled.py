@@ -93,7 +93,7 @@ def test_an_interrupt_over_which_the_program_ends_says_so(cli: str, daemon: Daem
     kill(agent)
     _, said = cancel.communicate(timeout=120)
     assert cancel.returncode == 6, said
-    assert f"{agent.name}: its program ended over the interrupt (signal SIGKILL)" in said
+    assert f"{agent.name}: its program ended when it was interrupted (signal SIGKILL)" in said
     ended = agent.daemon.ended(task)
     assert (ended["status"], ended["error"]["code"]) == ("failed", "AGENT_EXITED")
     agent.model.release(word)

@@ -86,13 +86,13 @@ A cell is empty where nothing was shown yet.
 
 FOOT = """\
 
-## Why a typed codex or gemini tells no code before the end
+## Why a typed codex or gemini shows no code before the end
 
-Where an answer is told off a screen, only what has one possible source is told, so that the text told early is the
-beginning of the text told last. Both draw Markdown: a fence is not on the screen, nor are its language, and the marks
+Where an answer is read off a screen, only what has one possible source is published, so that the early text is the
+beginning of the last one. Both draw Markdown: a fence is not on the screen, nor are its language, and the marks
 of a heading, of a link and of code within a line. So the text ends where the first of them stands, and goes on with the
-end. (gemini draws a list with its marks as they were written: lists are told.) claude's screen is no better, but a hook
-of claude tells each line once that is whole, and what stands below such lines is then read off the screen. Of gemini
+end. (gemini draws a list with its marks as they were written: lists are read.) claude's screen is no better, but a hook
+of claude reports each line once it is whole, and what stands below such lines is then read off the screen. Of gemini
 (0.61) nothing gives the lines above:
 
 - its record of the conversation has a message once that is whole, and so has every hook but one;
@@ -102,8 +102,8 @@ of claude tells each line once that is whole, and what stands below such lines i
   unmasked in a file, and leaves out models on this machine;
 - a block of code that is being written is drawn up to the height of the window only ("... generating more ...").
 
-`gemini --acp` tells everything, as the page says: `synapsectl start acp -- gemini --acp`. codex does where its messages
-go over its own server, which they do unless a profile of yours says otherwise.
+`gemini --acp` reports everything, as the page says: `synapsectl start acp -- gemini --acp`. codex does where its
+messages go over its own server, which they do unless a profile of yours says otherwise.
 """
 
 

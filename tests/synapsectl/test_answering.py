@@ -177,7 +177,7 @@ def test_all_who_ask_are_answered_and_nobody_else(daemon: FakeDaemon, ctl: Ctl, 
 
 def test_why_not_is_the_agents_next_message(daemon: FakeDaemon, ctl: Ctl, asking: str) -> None:
     done = ctl("deny", "claude", "--because", "use the other one", "--json")
-    assert (done.code, "told why" in done.err) == (0, True), done
+    assert (done.code, "gets the reason" in done.err) == (0, True), done
     given, said = posted(daemon)
     assert given == (f"/control/tasks/{asking}/input", {"input": "3", "prompt_id": "p1"})
     assert said[0] == "/agents/synapse-claude-8100/tasks/send"
@@ -218,7 +218,7 @@ def test_why_not_from_the_inbox_is_for_that_very_prompt(daemon: FakeDaemon, aski
 def test_a_refusal_whose_reason_does_not_arrive_says_so(daemon: FakeDaemon, asking: str) -> None:
     ctx = CommandContext(os.environ, CommandOutput(io.StringIO(), io.StringIO(), columns=None))
     daemon.refuse("POST", "/agents/synapse-claude-8100/tasks/send", QueueFull("its mailbox is full"))
-    with pytest.raises(CtlError, match="answered no, and was not told why: its mailbox is full"):
+    with pytest.raises(CtlError, match="answered no, but the reason was not sent: its mailbox is full"):
         give(ctx, asked_in_inbox(asking), NO_BECAUSE)
 
 

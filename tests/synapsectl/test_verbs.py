@@ -32,9 +32,9 @@ def test_list_of_a_fleet_names_the_hosts_that_are_away(daemon: FakeDaemon, ctl: 
     told = ctl("list", "--fleet")
     assert told.code == 0
     assert "codex@attic" in told.out
-    assert [line for line in told.err.splitlines() if "told them last" in line] == [
-        "synapsectl: attic is away: its agents are shown as it told them last",
-        "synapsectl: shed is sleeping: its agents are shown as it told them last",
+    assert [line for line in told.err.splitlines() if "last reported them" in line] == [
+        "synapsectl: attic is away: its agents are shown as it last reported them",
+        "synapsectl: shed is sleeping: its agents are shown as it last reported them",
     ]
 
 

@@ -210,7 +210,7 @@ class Admin:
     def _hold(self, what: str, wanted: Document, found: Document) -> None:
         """Checks that the broker's description has all that was requested. Raises RemoteRefused."""
         if left := differences(wanted, found):
-            raise RemoteRefused(f"the broker keeps {what} otherwise than it was asked to: {left[0]}")
+            raise RemoteRefused(f"the broker keeps {what} with other settings than requested: {left[0]}")
 
     async def _found(self, subject: str) -> dict[str, Any] | None:
         try:

@@ -97,7 +97,7 @@ def broker_told(ring: Keyring, name: str, document: object) -> Told:
     plan = ring.members().plan
     here = next((one for one in plan.brokers if one.host == name), None)
     if here is None:
-        raise InvalidRequest(f"{name} is to keep no broker: 'synapsectl fleet broker add {name}' says that it is")
+        raise InvalidRequest(f"{name} was not chosen to keep a broker: 'synapsectl fleet broker add {name}' chooses it")
     if len(plan.brokers) < THREE:
         raise InvalidRequest("three brokers are wanted, and two are named: 'synapsectl fleet broker add' another first")
     key = document.get("key") if isinstance(document, dict) else None
@@ -267,7 +267,7 @@ def _now(home: Home, config: DaemonSettings, plan: Plan) -> list[str]:
 
 def _own_brokers(plan: Plan) -> None:
     if plan.account:
-        raise ConfigError("the fleet's broker is somebody else's: how many there are is its owner's to say")
+        raise ConfigError("the fleet's broker belongs to another owner, who decides how many there are")
 
 
 async def _check_up(ring: Keyring, one: PlannedBroker) -> None:

@@ -64,7 +64,7 @@ class Envelope:
             raise BadEnvelope("it has no id") from error
         attempt = told.get(ATTEMPT, "1")
         if not (version.isascii() and version.isdigit() and len(version) <= 4):
-            raise BadEnvelope("it says no version")
+            raise BadEnvelope("it has no version")
         if len(body) > BODY_MAX:
             raise BadEnvelope(f"its body has {len(body)} bytes, {BODY_MAX} are allowed")
         if not told.get(SIGNATURE) or len(told[SIGNATURE]) > SIGNATURE_MAX:

@@ -118,7 +118,7 @@ def read_event(src: str, kind: str, body: bytes, *, place: str) -> FleetEvent:
     except (ValidationError, RecursionError):
         raise BadEnvelope("it is no event") from None
     if said.agent is not None and NAME_PATTERN.fullmatch(said.agent) is None:
-        raise BadEnvelope("its agent has what is no name of one")
+        raise BadEnvelope("the name of its agent is not valid")
     return FleetEvent(
         id=place,
         event=kind,

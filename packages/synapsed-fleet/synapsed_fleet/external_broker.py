@@ -154,7 +154,7 @@ async def look(client: Client) -> GivenFacts:
     there, needed = version_in(version), ".".join(map(str, NEEDED))
     if there is None or there < NEEDED:
         raise ConfigError(
-            f"the broker is {version or 'of no version that it tells'}, and a fleet needs nats-server {needed} or newer"
+            f"the broker is {version or 'of an unknown version'}, and a fleet needs nats-server {needed} or newer"
         )
     if client.max_payload < PAYLOAD_MIN:
         raise ConfigError(

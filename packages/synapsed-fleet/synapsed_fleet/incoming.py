@@ -465,7 +465,7 @@ class Incoming:
                     row = InRow(src=src, id=envelope.id, kind=MailKind.CONTROL)
                     await self._table.change(FleetChange(taken=(row,)))
             case _:
-                raise BadEnvelope("it asks for what is not known")
+                raise BadEnvelope("its request is not known here")
         return None
 
     async def _unknown(self, src: str, task_ids: Sequence[str]) -> None:

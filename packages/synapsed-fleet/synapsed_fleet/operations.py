@@ -196,7 +196,9 @@ async def join(home: Home, config: DaemonSettings, body: Mapping[str, Any]) -> T
     told = [url for url in answer.get("urls") or () if isinstance(url, str) and is_url(url)]
     urls = list(dict.fromkeys([*invitation.urls, *told]))
     if invitation.given and not isinstance(answer.get("entry"), str):
-        raise RemoteRefused("the answer to the invitation has nothing that its broker would let this host in by")
+        raise RemoteRefused(
+            "the answer to the invitation has no credentials with which the broker would accept this host"
+        )
     home.configure({"name": member.host, "urls": urls})
     home.keep(token=str(answer["jwt"]), pair=pair, ca=ca, trust=trust, entry=answer.get("entry"))
     return {"name": member.host, "urls": urls, "expires": member.expires}

@@ -301,7 +301,7 @@ def _texts(name: str, given: str) -> dict[str, str]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or not all(isinstance(value, str) and "\0" not in value for value in found.values()):
-        raise InvalidRequest(f"{name} is to be a JSON object of texts", field=name)
+        raise InvalidRequest(f"{name} must be a JSON object whose values are texts", field=name)
     return found
 
 

@@ -1,4 +1,4 @@
-"""The routes of tasks: send, read, list, follow, cancel, answer (S1, S5, S10, S13, S15)."""
+"""The routes of tasks: send, read, list, follow, cancel, answer, reply, hand over artifacts (S1, S5, S10, S13, S15)."""
 
 from dataclasses import replace
 from http import HTTPStatus

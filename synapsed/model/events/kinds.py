@@ -85,7 +85,7 @@ class ActivityChanged(Data):
     evidence: str
     prompt: Annotated[Prompt | None, LARGE] = None
     background: int | None = Field(
-        default=None, ge=0, description="How much it runs in its background; null: not told with this"
+        default=None, ge=0, description="How much it runs in its background; null: not reported with this"
     )
 
 
@@ -163,7 +163,7 @@ class TurnSeen(Data):
     text: Annotated[str, LARGE]
     answer: Annotated[str | None, LARGE] = None
     turn_id: str | None = Field(default=None, description="The program's own id of it")
-    source: str | None = Field(default=None, description="The channel that told it")
+    source: str | None = Field(default=None, description="The channel that reported it")
 
 
 class TokensUsed(Data):
@@ -177,7 +177,7 @@ class TokensUsed(Data):
     cache_write_tokens: int | None = Field(default=None, ge=0)
     cost_usd: float | None = Field(default=None, ge=0)
     turn_id: str | None = Field(default=None, description="The program's own id of it")
-    source: str | None = Field(default=None, description="The channel that told it")
+    source: str | None = Field(default=None, description="The channel that reported it")
 
 
 class PlanStep(BaseModel):
@@ -194,7 +194,7 @@ class PlanUpdated(Data):
     steps: Annotated[list[PlanStep], LARGE]
     note: str | None = Field(default=None, description="What the program says of the change")
     turn_id: str | None = Field(default=None, description="The program's own id of the turn")
-    source: str | None = Field(default=None, description="The channel that told it")
+    source: str | None = Field(default=None, description="The channel that reported it")
 
 
 class DiffUpdated(Data):
@@ -204,7 +204,7 @@ class DiffUpdated(Data):
     diff: Annotated[str, LARGE] = Field(description="In the unified format")
     truncated: bool = Field(default=False, description="The end is left out")
     turn_id: str | None = Field(default=None, description="The program's own id of the turn")
-    source: str | None = Field(default=None, description="The channel that told it")
+    source: str | None = Field(default=None, description="The channel that reported it")
 
 
 class RateWindow(BaseModel):
@@ -222,7 +222,7 @@ class RateLimitsSeen(Data):
     type: Literal["rateLimits"] = "rateLimits"
     windows: list[RateWindow]
     plan: str | None = Field(default=None, description="The account's plan, as its program calls it")
-    source: str | None = Field(default=None, description="The channel that told it")
+    source: str | None = Field(default=None, description="The channel that reported it")
 
 
 class ScreenRested(Data):
@@ -281,8 +281,8 @@ class RuleFired(Data):
     action: Literal["notify", "approve", "deny", "send", "restart", "webhook"]
     outcome: Literal["done", "failed", "held"]
     sent: str | None = Field(default=None, description="The task that was sent")
-    webhook: str | None = Field(default=None, description="The receiver that is told")
-    text: str = Field(default="", description="What the person is told")
+    webhook: str | None = Field(default=None, description="The receiver that is notified")
+    text: str = Field(default="", description="The text for the person")
     problem: str = ""
 
 
@@ -309,7 +309,7 @@ class ToolExecution(Data):
     denied: bool = Field(default=False, description="It failed because it was not allowed")
     exact: bool = Field(default=True, description="False: read off the screen")
     source: str | None = Field(
-        default=None, description="The channel that told it, such as `hooks`, `server`, `screen`"
+        default=None, description="The channel that reported it, such as `hooks`, `server`, `screen`"
     )
     reported_by: ReportedBy = None
 

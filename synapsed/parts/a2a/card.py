@@ -33,7 +33,7 @@ def agent_card(
     """The card of `view`, whose routes the client reaches below `base`.
 
     It is valid in 1.0 and in 0.3: clients of one version ignore the members of the other. `extensions` at the top level
-    and `capabilities.multiTurn` belong to neither version: clients of synapse-a2a, and of what was made after it, read
+    and `capabilities.multiTurn` belong to neither version: clients of synapse-a2a, and of programs modelled on it, read
     them.
     """
     rpc_url = f"{base}/a2a"
@@ -106,7 +106,8 @@ def _security(authentication: Authentication) -> dict[str, Any]:
 
 
 def capabilities(*, pushes: bool) -> dict[str, Any]:
-    """Returns the capabilities of all agents; `multiTurn` is for clients of synapse-a2a and what was made after it."""
+    """Returns the capabilities of all agents; `multiTurn` is for clients of synapse-a2a and of programs modelled on
+    it."""
     return {
         "streaming": True,
         "pushNotifications": pushes,

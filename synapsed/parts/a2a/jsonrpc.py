@@ -80,7 +80,7 @@ class JsonRpc:
             raise A2aError(METHOD_NOT_FOUND, f"there is no method {shown!r}{hint}", metadata={"method": shown})
         request = parse(params, method.request)
         if has_large(params):
-            await asyncio.sleep(0)  # that took long, and so does what follows
+            await asyncio.sleep(0)  # parsing took long, and so does the next step
         if method.stream is not None:
             return await method.stream(agent_id, caller, request)
         assert method.call is not None

@@ -36,7 +36,7 @@ class AppConnection:
                     self._answered(told)
                     hear(told)
         finally:
-            self.drop()  # nobody reads an answer any more
+            self.drop()  # no caller waits for the answer any more
 
     def _answered(self, told: _Json) -> None:
         number = told.get("id")

@@ -1,4 +1,7 @@
-"""Programs' own app servers, which take messages and report turns; `adapter = "app-server"` in a profile."""
+"""Declares the part that uses programs' own app servers, which take messages and report turns.
+
+A profile chooses it with `adapter = "app-server"`. `channel` is the client of such a server.
+"""
 
 from synapsed.kernel import Face
 

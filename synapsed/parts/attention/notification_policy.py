@@ -88,7 +88,7 @@ def notice(item: AttentionItem, content: Content) -> Notice:
         question, command, diff = told = [_cut(text or "") for text in (item.question, item.command, item.diff)]
         asked = (item.question, item.command, item.diff)
         whole = all(len(cut) == len((text or "").strip()) for cut, text in zip(told, asked, strict=True))
-        if content == "question":  # what is beside the question is not told
+        if content == "question":  # text beside the question is left out
             whole = whole and command in question and diff in question
         lines.append(question)
         data["question"] = question

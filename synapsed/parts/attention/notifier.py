@@ -186,7 +186,7 @@ class Notifier:
                 item_id, yes = found
                 await self._answer(item_id, yes, sink=name)
                 return item_id
-        raise NotInInbox("this button is not good (any more): the question may be answered already")
+        raise NotInInbox("this button is not valid (any more): the question may be answered already")
 
     async def close(self) -> None:
         """Stops all sinks. May be called again."""

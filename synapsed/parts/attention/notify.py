@@ -74,7 +74,7 @@ class _When(_Section):
     """Choice of items and times. None means the value of `[notify]`."""
 
     kinds: Annotated[list[AttentionKind], Field(min_length=1)] | None = None
-    """Kinds of items that are told; None for all."""
+    """Kinds of items about which notices are sent; None for all."""
     agents: Annotated[list[Glob], Field(min_length=1, max_length=100)] | None = None
     """Globs, of which one has to fit the name or id of an item's agent; None for all agents."""
     quiet: Annotated[list[Hours], Field(max_length=10)] | None = None
@@ -149,7 +149,7 @@ class MailSink(_Secret):
     def _login(self) -> "MailSink":
         given = [name for name in ("password_file", "password_env") if getattr(self, name) is not None]
         if (self.user is not None) != (len(given) == 1):
-            raise ValueError("user goes with one of password_file and password_env")
+            raise ValueError("user needs one of password_file and password_env")
         if self.user is not None and self.security == "none":
             raise ValueError("a password is not sent without encryption: security must be 'starttls' or 'tls'")
         return self

@@ -203,8 +203,8 @@ class Courier:
                 await self._rest()
             except RemoteRefused as error:
                 raise RemoteRefused(
-                    f"it was cut off while the message was on its way to {self._alias}, and there is no telling "
-                    f"whether it arrived ({error.message}); it is not sent again",
+                    f"the connection to {self._alias} was lost while the message was on its way: it is not known "
+                    f"whether it arrived ({error.message}), and it is not sent again",
                     remote="LOST",
                 ) from error
             else:

@@ -342,7 +342,7 @@ def _checked(url: str, *, secret: bool) -> str:
         raise InvalidRequest(f"url: {error}", field="url") from error
     if split.username is not None or split.query or split.fragment:
         raise InvalidRequest(
-            "url: may have no user, query or fragment; credentials are given apart (--query-env and others)",
+            "url: may have no user, query or fragment; credentials are given separately (--query-env and others)",
             field="url",
         )
     _check_secret(split.scheme, split.hostname, secret=secret)

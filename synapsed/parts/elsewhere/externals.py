@@ -112,7 +112,7 @@ class Externals:
                 await self._carry(task)
             else:
                 await self._end(transitions.canceled(task, reason="removed", now=self._clock.wall()))
-        for task_id in self._left - self._under_way.keys():  # they ended while agents were adopted
+        for task_id in self._left - self._under_way.keys():  # these tasks ended while agents were adopted
             self._couriers.pop(task_id, None)
         self._left.clear()
 
@@ -398,7 +398,7 @@ class Externals:
         if (known := self._couriers.get(task.id)) is not None:
             return known
         courier: Courier = module.Courier(task, self, self._store, self._clock)
-        if task.id in self._left:  # all callers have the same one, which `resume` continues
+        if task.id in self._left:  # all callers share one courier, which `resume` continues
             self._couriers[task.id] = courier
         return courier
 

@@ -1,7 +1,7 @@
 """Agents elsewhere: A2A agents under an alias, and the agents of the user's other hosts, which ssh reaches.
 
 `running` puts the part together. `externals` shows both kinds to the API and the supervisor, with a `courier` for each
-task that is under way; `questions` tells what they ask a person; `addressbook` and `discovery` keep and find the
+task that is under way; `questions` reports what they ask a person; `addressbook` and `discovery` keep and find the
 agents. `remote` and `synapse_a2a` speak to them, by `remote_protocol`. `hosts` brings the control sockets of other
 hosts here.
 """
@@ -36,7 +36,7 @@ _ANSWER = frozenset({"answer"})
 
 
 def _external(method: str, path: str, handler: str) -> Route:
-    """Returns a route that exists on agents' own ports, too, where clients of synapse-a2a, and of what was made after
+    """Returns a route that exists on agents' own ports, too, where clients of synapse-a2a, and of programs modelled on
     it, look for it."""
     return Route(
         method=method, path=f"/external{path}", handler=f"external.{handler}", parameters=_ALIAS, on_ports=True

@@ -51,7 +51,7 @@ def event_of(told: Any, task_id: str) -> Snapshot | ArtifactPiece:
     event = _object(told)
     there = event.get("id")
     if there is not None and there != task_id:
-        raise ValueError("it tells of another task")
+        raise ValueError("it is about another task")
     if isinstance(event.get("artifact"), dict):
         artifact, _, append = _artifact(event["artifact"], None)
         return ArtifactPiece(artifact, append, task_id, "")

@@ -138,7 +138,7 @@ class Remote:
     async def send(
         self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
     ) -> Snapshot:
-        """Sends the message once. `key` tells the other daemon that a repeated message is the same one."""
+        """Sends the message once. By `key` the other daemon knows that a repeated message is the same one."""
         headers = headers_of(metadata) | ({KEY_HEADER: key} if key else {})
         context = ClientCallContext(timeout=SEND_S, service_parameters=headers or None)
         request = self._request(message, metadata, task_id, context_id)
@@ -199,7 +199,9 @@ class Remote:
                 if any(message.message_id == message_id for message in task.history):
                     return snapshot_of(task)
             if len(listed.tasks) >= LISTED or any(not task.history for task in listed.tasks):
-                raise RemoteRefused(f"{self._agent.endpoint} does not tell of all its tasks what they were made of")
+                raise RemoteRefused(
+                    f"{self._agent.endpoint} does not say for all its tasks which messages they come from"
+                )
         return None
 
     @_streaming_beside
@@ -250,7 +252,7 @@ def _as_own_errors(url: str, *, asked: bool = False) -> Iterator[None]:
     except UNREADABLE as error:
         took = "was given the message, and " if asked else ""
         raise RemoteRefused(
-            f"{url} {took}answers what is not A2A: {str(error)[:TEXT_SHOWN]}", remote="INVALID"
+            f"{url} {took}sent an answer that is not A2A: {str(error)[:TEXT_SHOWN]}", remote="INVALID"
         ) from error
 
 

@@ -179,7 +179,7 @@ class SynapseA2aConnection:
     # --- requests ---
 
     def _said(self, raw: bytes) -> str:
-        """Returns the beginning of what the agent says of a request that it refuses."""
+        """Returns the beginning of the agent's words about a request that it refuses."""
         return self._credentials.covered(raw.decode("utf-8", "replace").strip())[:TEXT_SHOWN]
 
     def _task(self, task_id: str) -> str:

@@ -1,5 +1,5 @@
-"""Tries an agent elsewhere when it is added: a request that changes nothing shows if it lets this daemon in, and its
-extended card is read, if it has one."""
+"""Tries an agent elsewhere when it is added: sends a request that changes nothing, to see if the agent accepts this
+daemon, and reads its extended card, if it has one."""
 
 import asyncio
 from typing import Any
@@ -61,8 +61,8 @@ def _shut(agent: ExternalAgent) -> CardInvalid:
 
 
 async def _extended(agent: ExternalAgent, remote: Remote) -> dict[str, Any]:
-    """Returns what its extended card says beyond its card. Raises ExternalError; ValueError if the card must be signed
-    and that one is not."""
+    """Returns the facts that its extended card adds to its card. Raises ExternalError; ValueError if the card must be
+    signed and that one is not."""
     return await asyncio.to_thread(_facts, await remote.extended_card(), agent.key)
 
 

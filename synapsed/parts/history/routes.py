@@ -68,8 +68,8 @@ def _listed(request: web.Request) -> None:
     errors=ERRORS,
 )
 async def search(request: web.Request, query: SearchQuery, history: History) -> HistoryPage:
-    """Returns what `q` finds, or all without it. A page may be empty and have a `next`: for words of one or two
-    characters it looks through the next 20,000 texts."""
+    """Returns the texts and calls that `q` finds, or all of them without it. A page may be empty and have a `next`: for
+    words of one or two characters it looks through the next 20,000 texts."""
     which = await _filter(request, history, query)
     return await history.search(replace(which, limit=query.limit, before=query.before, whole=query.text))
 

@@ -1,4 +1,7 @@
-"""Hooks of programs, and the programs' own records of conversations; `adapter = "hooks"` in a profile."""
+"""Declares the part that learns of turns and answers from programs' own hooks and records of conversations.
+
+A profile chooses it with `adapter = "hooks"`. `channel` follows the hooks of one program.
+"""
 
 from synapsed.kernel import Face
 

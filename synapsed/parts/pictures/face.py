@@ -1,5 +1,5 @@
-"""Screens as documents, that is, HTML, SVG (`boxes` draws characters that join from cell to cell), and PNG, which needs
-Pillow."""
+"""Declares the part that writes screens as documents: HTML, SVG, and PNG, which needs Pillow. `boxes` draws the
+characters whose lines join from cell to cell."""
 
 from synapsed.kernel import WITH_AGENTS, Face
 

@@ -14,7 +14,7 @@ without (`trial`), goes back if it comes up, and notifies a person.
 
 `reports` makes a file of an agent whose state is wrong (`report_verb`; `report` *(pure)* is its format): `drawing`
 *(pure)* has the screens in `frames` *(pure)* that draw them again, without what `private_words` *(pure)* finds in the
-texts of their `panes` *(pure)*, in a process without rights. `private_values` knows what is private here.
+texts of their `panes` *(pure)*, in a process without rights. `private_values` finds the private words of this machine.
 """
 
 from typing import Annotated

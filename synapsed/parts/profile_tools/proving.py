@@ -73,7 +73,9 @@ def _prove_recordings(folder: Path, profiles: Mapping[str, Profile], found: Prov
     for place in sorted(path for path in (folder / "recordings").glob("*") if path.is_dir()):
         named = _FOLDER.fullmatch(place.name)
         if named is None or not (folder / "profiles" / f"{named['profile']}.toml").is_file():
-            raise ConfigError(f"{place.name}: is of no profile of these: it is called PROFILE-VERSION", file=str(place))
+            raise ConfigError(
+                f"{place.name}: belongs to none of these profiles: name it PROFILE-VERSION", file=str(place)
+            )
         name = named["profile"]
         if name not in profiles:
             continue

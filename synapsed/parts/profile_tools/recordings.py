@@ -1,4 +1,5 @@
-"""Recordings of programs as files, and the expected beliefs at the marks of each; `prove` lets a profile read them.
+"""Recordings of programs as files, and the beliefs (states of the agent, as a profile reads them) that are expected at
+the marks of each; `prove` lets a profile read them.
 
 A recording NAME is `NAME.raw`, every byte that the program wrote, and `NAME.json`: the times of these bytes, and of the
 marks (tests/recordings/README.md). `NAME.expected.json` has the beliefs that are expected at each mark. A report
@@ -181,4 +182,4 @@ def prove(profile: Profile, runs: Sequence[RecordedRun]) -> list[Proof]:
         return [Proof(**proof) for proof in read_json(done.stdout)]
     except (OSError, subprocess.SubprocessError, ValueError, TypeError):
         names = f"{runs[0].name} to {runs[-1].name}" if len(runs) > 1 else runs[0].name
-        raise ConfigError(f"{profile.source}: it comes to no end with its recordings ({names})") from None
+        raise ConfigError(f"{profile.source}: reading its recordings ({names}) failed, or took too long") from None

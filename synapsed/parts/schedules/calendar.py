@@ -272,7 +272,7 @@ def _component(text: str, allowed: range, what: str) -> _Component:
     backwards = allowed is _FROM_END  # the further from the end, the earlier
     beyond = start - step < allowed[0] if backwards else start + step > allowed[-1]
     if repeat == 0 or step > allowed[-1] - allowed[0] or (repeat is not None and stop is None and beyond):
-        raise ValueError(f"{what}: the step of {text!r} leads nowhere")
+        raise ValueError(f"{what}: the step of {text!r} reaches no second value")
     if stop is not None and stop < start:
         raise ValueError(f"{what}: {text!r} ends before it begins")
     return _Component(start, stop, step)

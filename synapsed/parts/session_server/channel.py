@@ -106,7 +106,7 @@ class SessionServerChannel:
     """Follows one agent's server, found on `context.port`. Of the past it reads only the known conversation."""
 
     _puzzled = ""
-    """The last logged message about what the server says and is not understood."""
+    """The last logged message about content from the server that is not understood."""
 
     def __init__(self, *, name: str, channel: Channel, context: LaunchContext) -> None:
         self.name = name
@@ -257,7 +257,8 @@ class SessionServerChannel:
                 await asyncio.wait_for(self._retry.wait(), RETRY_SECONDS)
 
     def _not_understood(self, error: Exception) -> None:
-        """Logs what has ended a connection; the same once, since the server may say it again at once."""
+        """Logs the reason for the end of a connection; a repeated reason only once, because the server may give it
+        again at once."""
         if (told := f"{type(error).__name__}: {error}") != self._puzzled:
             self._puzzled = told
             _log.error("its server says what is not understood", agent=self._context.agent_id, exc_info=error)

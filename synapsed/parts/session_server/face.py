@@ -1,4 +1,7 @@
-"""Programs' own HTTP servers, which take messages and report sessions; `adapter = "session-server"` in a profile."""
+"""Declares the part that uses programs' own HTTP servers, which take messages and report sessions.
+
+A profile chooses it with `adapter = "session-server"`. `channel` is the client of such a server.
+"""
 
 from synapsed.kernel import Face
 

@@ -1,8 +1,8 @@
 """Knows the accounts that agents share, and finds, without a message, that an account which did not work may work
 again.
 
-The profile says how accounts are told apart, and which files matter (`AccountSpec`). The values that tell them apart
-may be keys, so they are never saved nor shown.
+The profile says how accounts are distinguished, and which files matter (`AccountSpec`). The distinguishing values may
+be keys, so they are never saved or shown.
 """
 
 import asyncio
@@ -98,7 +98,7 @@ class Accounts:
         return (key := self._key(one)) is not None and key == self._key(other)
 
     def _key(self, member: AccountMember) -> tuple[str, ...] | None:
-        """Returns the key of its account; None if accounts of its program are not told apart."""
+        """Returns the key of its account; None if accounts of its program are not distinguished."""
         apart = member.owner.profile.account.apart
         env = self.environment(member)
         return (member.owner.record.profile, *(env.get(name, "") for name in apart)) if apart else None

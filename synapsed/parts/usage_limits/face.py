@@ -2,7 +2,7 @@
 again.
 
 `limit_notices` finds the program's words about such a fault and reads its end; `limit_record` decides what follows;
-`accounts` tells accounts apart, and finds that one may work again; `holding` holds back the messages of each agent.
+`accounts` distinguishes accounts, and finds that one may work again; `holding` holds back the messages of each agent.
 """
 
 from typing import Literal

@@ -1,4 +1,5 @@
-"""Failed authentication: counted by address, and in all by their way, so that guessing is slow. Pure.
+"""Counts failed authentications, for each address and for each way of all addresses together, so that guessing is slow.
+Pure.
 
 Valid credentials are let in at any count: a user who shares an address with a guesser is not shut out. A proxy's report
 of its client's address is as reliable as the proxy: a program that poses as one on this machine, with another address

@@ -37,7 +37,7 @@ _KEY: Final = "-----BEGIN PRIVATE KEY-----"
 @dataclass(frozen=True, slots=True)
 class Pair:
     """A certificate and its key. `told`: facts of the certificate; `authority`: the certificate (PEM) that has signed
-    it, None if it is not our own."""
+    it, None if the certificate is not made by this daemon."""
 
     context: ssl.SSLContext
     told: ServerFacts

@@ -194,12 +194,14 @@ def check_page(request: web.Request) -> None:
     reads = request.method in ("GET", "HEAD")
     if reads and hdrs.UPGRADE not in request.headers:
         if origin is None and not ours and request.headers.get("Sec-Fetch-Site") != "same-origin":
-            raise Forbidden("with a device's cookie only its page may ask, and nothing shows that the page does")
+            raise Forbidden(
+                "with a device's cookie only the page itself may ask, and nothing shows that this request is the page's"
+            )
         return
     if origin is None:
-        raise Forbidden("with a device's cookie only its page may do this, and there is no Origin")
+        raise Forbidden("with a device's cookie only the page itself may do this, and this request has no Origin")
     if not reads and not ours:
-        raise Forbidden(f"with a device's cookie only its page may do this: it sends '{PAGE_HEADER}: 1'")
+        raise Forbidden(f"with a device's cookie only the page itself may do this: it sends '{PAGE_HEADER}: 1'")
 
 
 def cookie_of(request: web.Request) -> str:
@@ -209,10 +211,10 @@ def cookie_of(request: web.Request) -> str:
 
 
 def cookie_name(scheme: str, host: str, prefix: str = "") -> str:
-    """Returns the name. Over TLS no other name of the domain, and no page without TLS, can set it; on loopback every
-    port has its own. Under a proxy's `prefix`, which has a session over TLS only, it is not sent to what else is at
-    that address, for which a `__Host-` cookie would have to be; and each prefix has its own, because a browser sends
-    the cookies of `/lab` to `/lab/b` too."""
+    """Returns the name of the cookie. Over TLS no other host of the domain, and no page without TLS, can set it; on
+    loopback every port has its own cookie. Under a proxy's `prefix` (there are sessions over TLS only) the cookie is
+    sent to that path alone, which a `__Host-` cookie does not allow; and each prefix has its own name, because a
+    browser sends the cookies of `/lab` to `/lab/b` too."""
     if scheme == "https":
         return f"{BELOW_A_PREFIX}-{digest(prefix)[:PREFIX_DIGITS]}" if prefix else "__Host-synapsed"
     return f"synapsed-{host.rpartition(':')[2] or '80'}"

@@ -76,7 +76,7 @@ def read_prompt(spec: Composer, screen: ScreenSnapshot, known: Known) -> Compose
     cursor = _cursor_in(screen, row, line)
     behind = line[cursor:]
     if not behind.strip() or _ASIDE.match(behind):
-        line = line[:cursor]  # text apart is no draft
+        line = line[:cursor]  # a prompt on the right is no draft
     states = [state for one in known.learned if (state := _recognised(one, known, facts, row, line)) is not None]
     if screen.alternate or not screen.cursor_visible:
         states = [state for state in states if state.learned and _is_read(screen, known, facts)]

@@ -490,7 +490,7 @@ async def test_both_buttons_at_once_and_each_twice(house: House, monkeypatch: py
     pressed = [buttons.deny, buttons.approve, buttons.deny, buttons.approve]
     told = await asyncio.gather(*(notifier.answer(token(one)) for one in pressed), return_exceptions=True)
     assert told[0] == house.ports["phone"].told[0].id
-    assert ["not good" in str(one) for one in told[1:]] == [True] * 3
+    assert ["not valid" in str(one) for one in told[1:]] == [True] * 3
     assert [one.answer for one in told_of(house, InputAnswered)] == ["2"]
 
 

@@ -154,7 +154,7 @@ async def test_no_buttons_where_ntfy_would_not_show_all(make: Maker, hook: Webho
 async def test_where_nobody_is_told_that_is_not_allowed(make: Maker, hook: Webhook, sink: str) -> None:
     make.allow = ()
     given = {"webhook": {"secret_env": "SECRET"}, "ntfy": {"topic": "t"}}[sink]
-    with pytest.raises(InvalidRequest, match="network that is not notified"):
+    with pytest.raises(InvalidRequest, match="notifications to its network are not allowed"):
         await make(type=sink, url=hook.url, **given)
     assert hook.requests == []
 
@@ -224,7 +224,7 @@ async def test_a_mail_server_that_does_not_end_holds_one_thread(make: Maker) -> 
         first = asyncio.create_task(port.tell(NOTICE, None))
         await reached.wait()
         first.cancel()
-        with pytest.raises(Untold, match="has not ended"):
+        with pytest.raises(Untold, match="has not finished"):
             await port.tell(NOTICE, None)
         over.set()
         await until(lambda: not port._busy)

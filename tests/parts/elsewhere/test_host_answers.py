@@ -77,5 +77,5 @@ async def test_an_answer_that_is_too_long_or_does_not_come(tunnel: Any, monkeypa
     with pytest.raises(NotReady, match="more than 1024 KiB"):
         await answers.give(await tunnel("a", never, posted=large), **GIVEN)
     monkeypatch.setattr(answers, "WITHIN_S", 0.05)
-    with pytest.raises(NotReady, match="did not say within"):
+    with pytest.raises(NotReady, match="did not report the result within"):
         await answers.give(await tunnel("b", never, posted=never), **GIVEN)

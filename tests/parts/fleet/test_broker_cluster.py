@@ -51,7 +51,7 @@ def test_what_is_no_key_is_refused(tmp_path: Path, key: object) -> None:
 
 def test_who_was_not_named_has_nothing(tmp_path: Path) -> None:
     _, public = tls.make_key()
-    with pytest.raises(InvalidRequest, match="is to keep no broker"):
+    with pytest.raises(InvalidRequest, match="was not chosen to keep a broker"):
         broker_told(ring_of(tmp_path, BROKERS), "shed", {"key": public})
     with pytest.raises(InvalidRequest, match="three brokers are wanted"):
         broker_told(ring_of(tmp_path / "two", BROKERS[:2]), "attic", {"key": public})

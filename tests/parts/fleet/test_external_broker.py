@@ -258,7 +258,7 @@ def test_what_is_said_of_it_is_validated(body: dict[str, Any], words: str) -> No
 
 
 async def test_an_older_one_is_refused_by_name() -> None:
-    for version, words in (("2.15.0", "is 2.15.0"), ("", "of no version")):
+    for version, words in (("2.15.0", "is 2.15.0"), ("", "of an unknown version")):
         client: Any = SimpleNamespace(connected_server_version=version, max_payload=1 << 20)
         with pytest.raises(ConfigError, match=words):
             await look(client)

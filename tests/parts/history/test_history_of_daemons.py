@@ -153,7 +153,7 @@ def test_what_was_used_is_added_up_over_a_kill(daemon: Daemon) -> None:
     """By agent, by day of the local zone, by task; nothing twice."""
     daemon.environ = {**daemon.environ, "TZ": "Asia/Tokyo"}
     daemon.start()
-    assert daemon.ctl("usage").err == "synapsectl: no program has told what it used\n"
+    assert daemon.ctl("usage").err == "synapsectl: no program has reported its usage\n"
     daemon.end()
     asyncio.run(written(daemon.home / "state" / "synapsed.db"))
     for _ in range(2):

@@ -75,12 +75,12 @@ def test_made_taken_and_gone_back_from(daemon: Daemon, signer: Signer, tmp_path:
     listed = {row["name"]: row["source"] for row in daemon.ctl("profiles", "list", "--json").json}
     assert listed["dummy"] == str(Shelf(daemon.home / "state").place(counting(daemon)) / "profiles" / "dummy.toml")
     assert "quiet_ms = 30" in daemon.ctl("profiles", "show", "dummy").out
-    assert "it counts already" in daemon.ctl("profiles", "update", "--from", str(bundle)).out
+    assert "this bundle is in use already" in daemon.ctl("profiles", "update", "--from", str(bundle)).out
     told = [row for row in daemon.ctl("doctor", "--json").json["checks"] if row["check"] == "bundle of profiles"]
     assert [row["status"] for row in told] == ["ok"]
     assert "made 0 days ago by tests@example" in told[0]["detail"]
     back = daemon.ctl("profiles", "update", "--rollback")
-    assert (back.code, back.out) == (0, "the shipped profiles count\n")
+    assert (back.code, back.out) == (0, "the shipped profiles are in use\n")
     assert "quiet_ms = 20" in daemon.ctl("profiles", "show", "dummy").out
     assert daemon.ctl("profiles", "update", "--rollback").code == 2
 

@@ -51,7 +51,7 @@ class Poster:
 
     async def check(self, url: str) -> str:
         if "10.0.0.1" in url:
-            raise InvalidRequest("url: is in a network that is not notified")
+            raise InvalidRequest("url: notifications to its network are not allowed")
         return url
 
     async def post(self, url: str, body: Parts, headers: Mapping[str, str]) -> Receipt:

@@ -71,7 +71,7 @@ def test_half_an_hour_of_summer_time() -> None:
         ("*-04-31 08:00", "never comes"),
         ("Sat..Mon 10:00", "a week goes from Mon to Sun"),
         ("20..10:00", "ends before it begins"),
-        ("1/23:00", "leads nowhere"),
+        ("1/23:00", "reaches no second value"),
         ("*/2:00", "'*/2' is not"),
         ("2200-01-01", "the year"),
         ("08:00 Europe/Atlantis", "'Europe/Atlantis' is not expected"),

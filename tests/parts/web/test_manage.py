@@ -71,7 +71,7 @@ async def test_only_a_folder_that_has_an_agent_gets_one(api: Api, cwd: str, fold
     headers = await headers_of(api, "manage")
     body = {"profile": "dummy"} | ({} if folder is None else {"cwd": folder.replace("FOLDER", cwd)})
     status, said = await ask(api, "start", body, headers)
-    assert (status, "in which there is one" in said) == (403, True), said
+    assert (status, "that have an agent already" in said) == (403, True), said
     assert acts(api) == []
 
 

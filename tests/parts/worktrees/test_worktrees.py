@@ -359,7 +359,7 @@ def test_in_the_middle_of_something(repo: Repo, daemon: FakeDaemon, ctl: Ctl) ->
     daemon.agents.clear()
     tree = repo.tree("login")
     (Path(repo.git("rev-parse", "--absolute-git-dir", at=tree).strip()) / "MERGE_HEAD").write_text("0" * 40)
-    assert "in the middle of something" in ctl("worktree", "remove", "login").err
+    assert "has something unfinished" in ctl("worktree", "remove", "login").err
     assert ctl("worktree", "remove", "login", "--force").code == 0
 
 

@@ -50,7 +50,7 @@ def _configure_create(parser: argparse.ArgumentParser) -> None:
         "--url",
         action="append",
         metavar="URL",
-        help="the broker is somebody else's, and is there: tls://nats.example:4222; again for each of a cluster",
+        help="use a broker that another owner keeps: tls://nats.example:4222; repeat it for each one of a cluster",
     )
     parser.add_argument(
         "--account-key",

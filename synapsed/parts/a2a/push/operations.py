@@ -36,7 +36,8 @@ class Receiver:
     credentials: str | None
 
     def record(self, task: Task, *, cursor: int, dialect: Literal["1.0", "0.3"]) -> PushRecord:
-        """Returns the record that tells of events of `task` after `cursor`. Without an id the config has the task's."""
+        """Returns the record of a config that reports events of `task` after `cursor`. A config without an id gets the
+        task's id."""
         return PushRecord(
             task_id=task.id,
             id=self.id or task.id,

@@ -57,7 +57,7 @@ class PushTable:
         return await self._records("SELECT data FROM pushes WHERE task_id = ? ORDER BY seq", task_id)
 
     async def active(self) -> list[PushRecord]:
-        """Returns the configs whose receivers have not been told everything yet."""
+        """Returns the configs whose receivers have not got everything yet."""
         return await self._records("SELECT data FROM pushes WHERE active = 1 ORDER BY seq")
 
     async def _records(self, query: str, *values: str) -> list[PushRecord]:

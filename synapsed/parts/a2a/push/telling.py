@@ -63,7 +63,7 @@ class SubscriptionDeps:
 
 
 class Telling:
-    """Notifications to one receiver. `run` returns when there is nothing more to tell it; cancel it to end it
+    """Notifications to one receiver. `run` returns when there is nothing more to send to it; cancel it to end it
     earlier."""
 
     def __init__(self, record: PushRecord, means: SubscriptionDeps) -> None:
@@ -85,7 +85,7 @@ class Telling:
                 await pause(self._means.timers, STORE_RETRY_S)
 
     async def _tell(self) -> bool:
-        """Sends the present and coming events, until that fails; returns True if there is more to tell."""
+        """Sends the present and coming events, until that fails; returns True if there is more to send."""
         # The documents need the SDK, which is loaded in a thread, and only when there is something to send.
         await asyncio.to_thread(importlib.import_module, "synapsed.parts.a2a.push.payload")
         from synapsed.parts.a2a.push import payload as documents
@@ -108,7 +108,7 @@ class Telling:
 
     async def _tell_some(self, documents: ModuleType, context_id: str) -> bool:
         """Sends coming events, up to the first in whose place the task is sent; returns True if there is more to
-        tell."""
+        send."""
         record = self._record
         following = self._means.store.events.follow(record.cursor, task_id=record.task_id, reserved=True)
         async with aclosing(following) as events:
@@ -152,7 +152,7 @@ class Telling:
             return await anext(events, None) is not None
 
     async def _deliver(self, cursor: int, document: dict[str, Any], *, last: bool) -> bool:
-        """Makes one attempt and records its result; returns True if there is more to tell."""
+        """Makes one attempt and records its result; returns True if there is more to send."""
         means, record = self._means, self._record
         async with means.lanes.place(self._origin, retry=record.attempt > 0):
             receipt = await means.poster.post(record.url, means.texts.encode(document), self._headers())

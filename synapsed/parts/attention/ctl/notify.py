@@ -9,7 +9,7 @@ from synapsectl.parsing import SubVerb
 
 EXAMPLES = (
     ("synapsectl notify test", "send a test to every place of [notify] (its sinks)"),
-    ("synapsectl notify test phone", "only the one that is called so"),
+    ("synapsectl notify test phone", "only to the one of that name"),
 )
 
 DESKTOP = "'[notify.sinks.desktop]' and below it 'type = \"desktop\"'"
@@ -39,6 +39,6 @@ def _row(one: dict[str, Any]) -> tuple[str, ...]:
 
 SUBVERBS = {
     "test": SubVerb(
-        "send a test to the places where you are told: the sinks of [notify]", _configure_test, _test, EXAMPLES
+        "send a test to the places where you are notified: the sinks of [notify]", _configure_test, _test, EXAMPLES
     ),
 }

@@ -3,5 +3,5 @@
 from synapsectl.verbs import DAEMON, Verb
 
 VERBS = {
-    "notify": Verb("notify", "try the places where you are told what waits for you", DAEMON, after="profiles"),
+    "notify": Verb("notify", "test the places where you are notified", DAEMON, after="profiles"),
 }

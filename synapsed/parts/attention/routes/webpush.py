@@ -42,13 +42,13 @@ def _device(request: web.Request) -> Grant:
     """Returns the device that asks. Raises Forbidden for other callers."""
     grant = rights_of(request).grant
     if grant is None or grant.kind != "device":
-        raise Forbidden("only a paired device is told: open the page with 'synapsectl web'")
+        raise Forbidden("only a paired device can be notified: open the page with 'synapsectl web'")
     return grant
 
 
 @operation(
     "Tell this device's browser of what waits",
-    "it is told from now on",
+    "it is notified from now on",
     allowed=_device,
     errors=(InvalidRequest, NotReady, UnknownDevice, StoreError),
 )
@@ -59,7 +59,7 @@ async def subscribe(
     device = _device(request)
     browsers = notifier.browsers
     if browsers is None:
-        raise NotReady("this daemon tells no browser anything: 'synapsectl status' says why")
+        raise NotReady("this daemon sends no notifications to browsers: 'synapsectl status' says why")
     page = context.security.origin(request)
     place = PushPlace(endpoint=body.endpoint, p256dh=body.keys.p256dh, auth=body.keys.auth, page=page[:320])
     await browsers.check(place)

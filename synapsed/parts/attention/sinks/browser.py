@@ -85,7 +85,7 @@ class BrowserPort:
             return
         if receipt.status in GONE:
             await self._forget(self._browser)
-            raise Untold("the push service knows this browser no more: notifications are off there")
+            raise Untold("the push service does not know this browser any more: its notifications are off")
         problem = receipt.problem
         if receipt.status in REFUSED:
             problem += ": turn notifications off and on again in the settings of the page there"

@@ -56,7 +56,7 @@ class MailPort:
         message["Auto-Submitted"] = "auto-generated"
         message.set_content(notice.body or notice.title)
         if self._busy:
-            raise Untold("the mail server has not ended what it was asked before")
+            raise Untold("the mail server has not finished the mail before this one")
         self._busy = True
         await _in_thread(lambda: self._send(message))
         return ""

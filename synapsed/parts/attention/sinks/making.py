@@ -34,7 +34,7 @@ class SinkMaker:
                 return NtfyPort(sink.url, topic, token, await self._calls(sink.url))
             case WebSink():
                 raise InvalidRequest(
-                    "[notify.sinks] of the type 'web' have the rules for browsers: each browser is told by itself"
+                    "[notify.sinks] of the type 'web' only have rules for browsers, each of which is notified by itself"
                 )
             case MailSink():
                 from synapsed.parts.attention.sinks.mail import PORTS, MailPort, MailServer

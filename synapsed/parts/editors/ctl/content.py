@@ -22,10 +22,10 @@ ENDING_MAX = 16
 
 _COMMAND = re.compile(r"/(?P<name>[A-Za-z][\w:.-]*)(?:[ \t](?P<behind>.*))?")
 _OPENS = re.compile(r"(?:[(\[{<@]|(?:^|[\s(\[{<])[\"'`])\Z")
-"""The end of a text that a reference belongs to: a bracket, or a quote that begins."""
+"""The end of a text after which a reference follows without a blank: an opening bracket, an @, or an opening quote."""
 
 _APART = re.compile(r"[\w(\[{</@#$*]|[\"'`]\w|[->]\s")
-"""The beginning of a text that a blank stands before, behind a reference: a word, and no punctuation."""
+"""The beginning of a text before which a blank is put, after a reference: a word, and no punctuation."""
 
 
 def message_of(
@@ -62,7 +62,7 @@ def message_of(
     if len(files) > FILES_MAX:
         raise wrong("prompt", f"has {len(files)} files: at most {FILES_MAX} are taken")
     if not said.strip() and not files:
-        raise wrong("prompt", "says nothing")
+        raise wrong("prompt", "is blank")
     parts: list[dict[str, Any]] = [{"type": "text", "text": said}] if said.strip() else []
     return parts + files, not files and _is_command(said.strip(), commands)
 

@@ -99,7 +99,7 @@ def open_known(ctx: CommandContext, wanted: ServedAgents, session_id: str, *, re
     opened = _opened(ctx, wanted, session_id, replay=replay)
     if wanted.agent is not None and _opened(ctx, wanted, wanted.agent).session_id != opened.session_id:
         raise RequestRefused(
-            NOT_FOUND, f"{session_id} is not {wanted.agent}, which alone is served here", {"code": "FORBIDDEN"}
+            NOT_FOUND, f"{session_id} is not served here: this server is for {wanted.agent} only", {"code": "FORBIDDEN"}
         )
     return opened
 
@@ -116,7 +116,9 @@ def listed(ctx: CommandContext, wanted: ServedAgents, cwd: str | None, cursor: s
         agents = in_folder(agents, cwd)
     start = 0 if cursor is None else int(cursor) if _CURSOR.fullmatch(cursor) else -1
     if not 0 <= start <= len(agents):
-        raise RequestRefused(INVALID_PARAMS, "cursor: no earlier answer had it", {"path": "cursor"})
+        raise RequestRefused(
+            INVALID_PARAMS, "cursor: comes from no earlier answer; ask again without one", {"path": "cursor"}
+        )
     page = [_row(agent) for agent in agents[start : start + PAGE]]
     more = {"nextCursor": str(start + PAGE)} if len(agents) > start + PAGE else {}
     return {"sessions": page, **more}

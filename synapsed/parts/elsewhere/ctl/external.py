@@ -28,7 +28,7 @@ FIRST = "0.1"
 """`protocol_version` of agents that speak A2A as it was before it had versions."""
 
 EXAMPLES = (
-    ("synapsectl external add https://agents.example/a2a --as far", "its card is read, and it is far from here on"),
+    ("synapsectl external add https://agents.example/a2a --as far", "reads its card; its name here is far"),
     ("synapsectl external send far 'what can you do?' --wait", "a message, and its answer"),
     ("synapsectl external list", "list them, and when each was last seen"),
 )

@@ -14,17 +14,19 @@ from synapsectl.parsing import SubVerb, of_all, of_one
 HEADINGS = ("HOST", "STATE", "FOR", "UNDER WAY", "TARGET", "ERROR")
 
 EXAMPLES = (
-    ("synapsectl host add box ssh://me@box.lan", "the agents of box are NAME@box from here on"),
+    ("synapsectl host add box ssh://me@box.lan", "the agents of box are NAME@box from now on"),
     ("synapsectl host list", "which are reached, and why others are not"),
-    ("synapsectl send claude@box 'run the tests' --wait", "a message to an agent over there"),
+    ("synapsectl send claude@box 'run the tests' --wait", "a message to an agent of that host"),
 )
 
 
 def _configure_add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="its name here")
     parser.add_argument("target", metavar="ssh://[USER@]HOST[:PORT]", help="where ssh finds it")
-    parser.add_argument("--socket", metavar="PATH", help="the daemon's control socket over there")
-    parser.add_argument("--synapsectl", metavar="PATH", help="synapsectl over there (default: the one in PATH there)")
+    parser.add_argument("--socket", metavar="PATH", help="the path of the daemon's control socket on that host")
+    parser.add_argument(
+        "--synapsectl", metavar="PATH", help="the path of synapsectl on that host (default: looked up on its PATH)"
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON document of it")
 
 
@@ -74,6 +76,6 @@ SUBVERBS = {
         "forget a host, and cancel what was under way to it",
         partial(of_one, json="print a JSON document of what it was"),
         _remove,
-        (("synapsectl host remove box", "its agents go on over there"),),
+        (("synapsectl host remove box", "its agents keep running on it"),),
     ),
 }

@@ -22,7 +22,7 @@ from synapsed.parts.elsewhere.hosts.tunnel import Tunnel
 from synapsed.shared.outside_json import NotJson, read_object
 
 WITHIN_S: Final = 45.0
-"""Seconds for a program on the other host to take an answer, which takes it seconds."""
+"""Longest time in seconds for an answer to be taken by a program on the other host, which needs some seconds for it."""
 SEEN_WITHIN_S: Final = 5.0
 SAID_MAX: Final = 500
 """Most characters of a refusal's text that are shown."""
@@ -46,7 +46,9 @@ async def _post(tunnel: Tunnel, path: str, body: dict[str, Any], *, key: str | N
         async with asyncio.timeout(within):
             status, answer = await tunnel.post(path, body, key=key)
     except TimeoutError:
-        raise NotReady(f"{name} did not say within {within:g} s what became of it", host=name) from None
+        raise NotReady(
+            f"{name} did not report the result within {within:g} s: look at its inbox before you repeat it", host=name
+        ) from None
     except (OSError, ClientError, ValueError) as error:
         raise NotReady(f"{name} does not answer: {str(error)[:200]}", host=name) from None
     if status >= 400:

@@ -162,7 +162,7 @@ class Hosts:
         return [agent for each in found for agent in each]
 
     async def teams(self) -> dict[str, list[str]]:
-        """Returns no teams: hosts do not tell theirs over ssh."""
+        """Returns no teams: hosts do not report their teams over ssh."""
         return {}
 
     async def inboxes(self) -> tuple[list[AttentionItem], list[HostSaid]]:

@@ -94,7 +94,9 @@ def socket_in(output: str) -> str:
             continue
         if isinstance(path, str):
             return check_socket(path)
-    raise InvalidRequest("synapsectl over there does not say where its daemon listens: is it as new as this one?")
+    raise InvalidRequest(
+        "synapsectl on that host does not say where its daemon listens: it may be older than this one; upgrade it"
+    )
 
 
 def said(stderr: str, code: int | None) -> str:

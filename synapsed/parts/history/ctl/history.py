@@ -12,7 +12,7 @@ from synapsectl.times import moment, shown
 from synapsed.parts.history.ctl.exports import as_csv, as_markdown, as_transcript
 
 EXAMPLES = (
-    ("synapsectl history 'race condition' --since 7d", "who said something of it"),
+    ("synapsectl history 'race condition' --since 7d", "who said something about it"),
     ("synapsectl history --context 5b1e --format markdown", "a whole conversation"),
     ("synapsectl history --stats", "how much there is"),
 )
@@ -25,7 +25,7 @@ KINDS = ("message", "answer", "tool")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("query", nargs="*", help='words that all stand in it; "a phrase" in double quotes')
+    parser.add_argument("query", nargs="*", help='words that must all occur; a "phrase" in double quotes')
     parser.add_argument("--agent", help="only what was said to this agent, and what it said or did")
     parser.add_argument("--context", metavar="ID", help="only this conversation, over all agents, in the order of time")
     parser.add_argument("--kind", action="append", choices=KINDS, help="only these; may be given again")

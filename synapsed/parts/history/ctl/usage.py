@@ -40,7 +40,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
         ctx.out.document(report)
         return DONE
     if not report["rows"]:
-        ctx.out.note("no program has told what it used")
+        ctx.out.note("no program has reported its usage")
         return DONE
     agents = {} if args.by == "day" else {agent["id"]: agent["name"] for agent in ctx.client.get("/agents")}
     headings = ("TASK", "AGENT") if args.by == "task" else (args.by.upper(),)

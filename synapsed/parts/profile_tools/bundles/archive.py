@@ -93,5 +93,5 @@ def _inflated(packed: bytes) -> bytes:
         if not piece and not rest and not inflate.eof:
             raise InvalidRequest("the archive is cut off")
     if inflate.unused_data:
-        raise InvalidRequest("there is something behind the archive's end")
+        raise InvalidRequest("there is more data after the archive's end")
     return bytes(found)

@@ -81,7 +81,7 @@ def _fetched(source: str, outgoing: OutgoingConfig) -> bytes:
             if answer.is_redirect:
                 to = shown(answer.headers.get("location", ""))
                 raise Unreachable(
-                    f"{where} says that it is elsewhere ({to[:200]!r}), not followed: give that address, or fetch "
+                    f"{where} redirects to {to[:200]!r}, which is not followed: give that address, or fetch "
                     "it with 'curl -L -o FILE URL' and give the file, if you trust that place"
                 )
             if answer.status_code != httpx.codes.OK:

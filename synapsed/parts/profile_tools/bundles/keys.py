@@ -26,7 +26,9 @@ def make_key(file: Path) -> str:
             opened.flush()
             os.fsync(handle)
     except FileExistsError:
-        raise ConfigError(f"{file} is there already: a key is written over no file", file=str(file)) from None
+        raise ConfigError(
+            f"{file} exists already, and is not overwritten: choose another file", file=str(file)
+        ) from None
     except OSError as error:
         raise ConfigError(f"{file} cannot be written: {error.strerror}", file=str(file)) from None
     return public_text(key)

@@ -29,19 +29,19 @@ from synapsed.shared.files import write_whole
 
 FOLDER: Final = "profiles"
 SHIPPED: Final = ""
-"""Stands for a digest: the profiles that came with synapsed count."""
+"""Value in place of a digest while the profiles that came with synapsed are in use."""
 KEPT: Final = 4
 """Number of bundles before the present one that are kept."""
 LOCK_S: Final = 5.0
 STALE_S: Final = 86_400.0
-"""Seconds after which a bundle that was looked at, and not taken, is removed."""
+"""Seconds after which a bundle that was shown, and not taken, is removed."""
 COUNTS_MAX: Final = 1 << 20
 
 
 class Counts(BaseModel):
-    """The bundle that counts, `current`, and those that counted before, the last one first. `unproved`: profiles that
-    the bundle changes, and with which no agent has come up since. `aside`: a profile of the bundle that does not count
-    during a trial (`trial`): that of the bundle before, or the shipped one, does."""
+    """The bundle in use (`current`), and those that were in use before, the last one first. `unproved`: profiles that
+    the bundle changes, and with which no agent has come up since. `aside`: a profile of the bundle that is not in use
+    during a trial (`trial`); that of the bundle before, or the shipped one, takes its place."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -93,7 +93,7 @@ class Shelf:
             return None
 
     def put(self, bundle: Bundle, content: bytes, *, source: str, now: float) -> Path:
-        """Stores a bundle, which does not count yet, and returns its folder. Raises StoreError."""
+        """Stores a bundle, which is not in use yet, and returns its folder. Raises StoreError."""
         place = self.place(bundle.digest)
         about = BundleAbout(
             signer=bundle.signer.name,

@@ -6,9 +6,9 @@ screen is read for UP_S.
 A profile with which one agent came up is proved; later faults of its agents have other causes. Only a launch can prove
 a profile: a program that runs already was launched with the profile before.
 
-Where two launches have failed (or one, which no other follows soon), and the program has ended, it is launched with the
-profile before. If it comes up within UP_S, it was the bundle, and the one before counts again. If it does not, the
-cause is another one.
+After two failed launches (or one that no other follows soon), if the program has ended, it is launched with the profile
+from before the bundle. If it comes up within UP_S, the bundle was the cause, and the bundle before is in use again.
+Otherwise the cause is something else.
 """
 
 from dataclasses import dataclass, field
@@ -23,14 +23,14 @@ UP: Final = frozenset({"ready", "busy", "waiting", "limited"})
 GONE: Final = frozenset({"exited", "backoff", "failed"})
 """States of an agent whose program has ended by itself, or could not be launched."""
 GIVEN_UP: Final = "failed"
-"""State among them, perhaps after `exited`, in which it is not launched again soon."""
+"""The one of these states, perhaps after `exited`, in which the program is not launched again soon."""
 AT_REST: Final = frozenset({"stopping", "stopped", "parked", "removed"})
 
 
 @dataclass(slots=True)
 class Suspicion:
     """Launches of agents whose profiles are not proved. `launched`: the time of the launch, by the agent's id.
-    `reported`: agents of whose launch it was reported that nothing is read; they may still come up."""
+    `reported`: agents whose launch was reported because no screen was read; they may still come up."""
 
     unproved: frozenset[str] = frozenset()
     launched: dict[str, float] = field(default_factory=dict)
@@ -77,7 +77,7 @@ def proved(counts: Counts, digest: str, profile: str) -> Counts | None:
 
 
 def set_aside(counts: Counts, digest: str, profile: str) -> Counts | None:
-    """Returns the counts during a trial without the profile of that bundle; None if there is no reason for one any
+    """Returns the counts during a trial without the profile of that bundle; None if there is no reason for a trial any
     more."""
     if counts.current != digest or counts.aside or profile not in counts.unproved:
         return None
@@ -85,7 +85,8 @@ def set_aside(counts: Counts, digest: str, profile: str) -> Counts | None:
 
 
 def after_trial(counts: Counts, digest: str, profile: str, *, came_up: bool) -> list[Counts]:
-    """Returns the counts after it; none if it was ended already. A profile that was proved meanwhile stays."""
+    """Returns the counts after the trial; an empty list if it was ended already. A profile that was proved meanwhile
+    stays."""
     if counts.current != digest or counts.aside != profile:
         return []
     if came_up and profile in counts.unproved:

@@ -62,32 +62,32 @@ def _check(bundle: Bundle, shelf: Shelf, counts: Counts, *, older: bool) -> None
         raise Forbidden(f"it is for synapsed {needs} or newer, and this is {__version__}: upgrade synapsed first")
     current = shelf.about(counts.current) if counts.current != SHIPPED else None
     if current is not None and bundle.manifest.made < current.made and not older:
-        raise Forbidden("it is older than the bundle that counts: --older takes it all the same")
+        raise Forbidden("it is older than the bundle in use: --older takes it nevertheless")
 
 
 def take(digest: str, shelf: Shelf, *, instead_of: str, keys: Sequence[str], unproved: Sequence[str]) -> dict[str, Any]:
-    """Makes the bundle that was looked at count from now on. Raises SynapsedError."""
+    """Puts the bundle that was shown in use. Raises SynapsedError."""
     try:
         content = (shelf.place(digest) / "bundle").read_bytes()
     except OSError:
         raise InvalidRequest("the bundle is not there any more: begin again") from None
     if open_bundle(content, keys).digest != digest:
-        raise Forbidden("the bundle is another than the one that was looked at: begin again")
+        raise Forbidden("the bundle has changed since it was shown: begin again")
 
     def decide(counts: Counts) -> Counts:
         if counts.current != instead_of:
-            raise Busy("other profiles count than when this was looked at: begin again")
+            raise Busy("other profiles are in use than when this was shown: begin again")
         return after_taking(counts, digest, list(unproved))
 
     return told(shelf, shelf.change(decide))
 
 
 def roll_back(shelf: Shelf) -> dict[str, Any]:
-    """Makes the bundle before count again, or the shipped profiles. Raises SynapsedError."""
+    """Puts the bundle before, or the shipped profiles, in use again. Raises SynapsedError."""
 
     def decide(counts: Counts) -> Counts:
         if counts.current == SHIPPED:
-            raise InvalidRequest("no bundle counts: there is nothing to go back from")
+            raise InvalidRequest("no bundle is in use: there is nothing to go back from")
         return after_rollback(counts)
 
     return told(shelf, shelf.change(decide))

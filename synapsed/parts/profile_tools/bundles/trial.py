@@ -1,9 +1,9 @@
-"""Tries an agent whose program ends with a bundle of profiles once more, with the profile before: does the I/O around
-`suspicion.set_aside` and `suspicion.after_trial`.
+"""Launches an agent once more with the profile from before a bundle, if its program ends with the bundle's: does the
+I/O around `suspicion.set_aside` and `suspicion.after_trial`.
 
-Only that one profile is set aside meanwhile, so that agents of others are left alone, and a program that lives is not
-ended. Which one is aside is in the file that says what counts (`shelf`): a daemon that is killed in the middle leaves
-it so, and the next one ends the trial.
+Meanwhile only that profile is set aside, so that agents with other profiles are not affected; a running program is not
+ended. The file that names the bundle in use (`shelf`) names this profile, too: if the daemon is killed in the middle,
+the next one ends the trial.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ log = structlog.stdlib.get_logger("synapsed.bundles")
 
 
 class Trials:
-    """Makes one trial at a time. `become` is called with what counts, whenever that has changed."""
+    """Makes one trial at a time. `become` is called with the counts, whenever they have changed."""
 
     def __init__(self, kernel: Kernel, shelf: Shelf, become: Callable[[Counts], None]) -> None:
         self._kernel = kernel
@@ -41,8 +41,9 @@ class Trials:
             self._heard.set()
 
     async def rolled_back(self, digest: str, agent: str, profile: str) -> bool:
-        """Tries an agent whose program has ended with its profile of that bundle. If it comes up with the profile
-        before within UP_S, the bundle before counts again, and True is returned; else all is as it was."""
+        """Makes a trial for an agent whose program has ended with its profile of that bundle. If the program comes up
+        with the profile from before within UP_S, the bundle before is in use again, and True is returned; otherwise all
+        is as it was."""
         async with self._alone:
             until = self._kernel.clock.monotonic() + suspicion.UP_S
             self._agent = agent
@@ -58,15 +59,15 @@ class Trials:
                 self._agent = None
 
     async def end(self, counts: Counts) -> None:
-        """Ends a trial that another daemon had begun: it has shown nothing."""
+        """Ends a trial that an earlier daemon had begun, without a result."""
         if counts.aside and not self.runs:
             async with self._alone:
                 await self._end(counts.current, counts.aside, came_up=False)
 
     async def _set_aside(self, digest: str, agent: str, profile: str) -> str | None:
-        """Sets the profile aside, and returns the effect on the agent; None if nothing changes for it: its profile is
-        a person's own, say. There is no trial while the configuration has changes that no one has asked the daemon to
-        read."""
+        """Sets the profile aside, and returns the effect on the agent; None if nothing changes for it, for example
+        because its profile is a person's own. There is no trial while the configuration has changes that the daemon was
+        not asked to read."""
         if await self._unasked():
             return None
         counts = await self._change(partial(suspicion.set_aside, digest=digest, profile=profile))
@@ -77,8 +78,9 @@ class Trials:
         return next((each.action for each in changes if each.agent == name and each.action != "refused"), None)
 
     async def _comes_up(self, agent: str, until: float, *, launched: bool) -> bool:
-        """Starts the agent's program if it has ended, once, and returns True as soon as a screen of it is read that was
-        launched with the profile before: `launched` is False while that of the launch before may live."""
+        """Starts the agent's program once if it has ended, and returns True as soon as a screen is read of a program
+        that was launched with the profile from before. `launched` is False while the program of the earlier launch may
+        still run."""
         clock, directory = self._kernel.clock, self._kernel.control.directory
         over = self._kernel.timers.call_later(until - clock.monotonic(), self._heard.set)
         started = False
@@ -99,7 +101,8 @@ class Trials:
             over.cancel()
 
     async def _end(self, digest: str, profile: str, *, came_up: bool) -> bool:
-        """Ends the trial, unless a person has others count meanwhile. Returns True if the bundle was rolled back."""
+        """Ends the trial, unless a person has chosen another bundle meanwhile. Returns True if the bundle was rolled
+        back."""
         ended = list[Counts]()
 
         def decide(counts: Counts) -> Counts | None:

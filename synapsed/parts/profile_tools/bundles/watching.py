@@ -1,7 +1,7 @@
-"""Watches whether agents come up with the bundle that counts: does the I/O around `suspicion`.
+"""Watches whether agents come up with the bundle in use: does the I/O around `suspicion`.
 
-After two failed launches it rolls the bundle back if the agent comes up with the profile before (`trial`), and notifies
-a person in any case.
+After two failed launches it rolls the bundle back if the agent comes up with the profile from before (`trial`), and
+notifies a person in any case.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ NOT_UP = "BUNDLE_NOT_UP"
 ROLLED_BACK = "BUNDLE_ROLLED_BACK"
 """Codes of the alerts."""
 DOUBTS = 2
-"""Number of failed launches of one profile after which something is done."""
+"""Number of failed launches of one profile after which a trial is made, or a person is notified."""
 
 
 class BundleWatch(Follower):
@@ -41,18 +41,18 @@ class BundleWatch(Follower):
         self._trials = Trials(kernel, self._shelf, self._become)
         self._work = TaskSet()
         self._doubts: dict[str, int] = {}
-        """Failed launches with the bundle that counts, by profile."""
+        """Failed launches with the bundle in use, by profile."""
         self._tried: set[str] = set()
-        """Profiles of it without which an agent was tried."""
+        """Profiles of it for which a trial was made."""
         self._alerts: dict[str, str] = {}
-        """Alerts by profile: each lasts until an agent comes up with it, or a person makes other profiles count."""
+        """Alerts by profile: each lasts until an agent comes up with it, or a person chooses another bundle."""
 
     async def look(self) -> None:
-        """Reads which bundle counts."""
+        """Reads which bundle is in use."""
         self._become(await asyncio.to_thread(self._shelf.counts))
 
     def go_on(self) -> None:
-        """Ends a trial that another daemon had begun."""
+        """Ends a trial that an earlier daemon had begun."""
         self._work.spawn(self._trials.end(self._counts), name="bundles: end of a trial")
 
     def look_soon(self) -> None:
@@ -118,8 +118,8 @@ class BundleWatch(Follower):
     # --- what is told ---
 
     def _doubt(self, agent: str, profile: str, why: str, gone: str = "") -> None:
-        """Notes a failed launch; `gone`: the state of the agent, if its program has ended. One that lives, and may only
-        be slow, is not ended to try another profile."""
+        """Notes a failed launch; `gone`: the state of the agent, if its program has ended. A program that still runs
+        may only be slow, and is not ended to try another profile."""
         self._doubts[profile] = self._doubts.get(profile, 0) + (DOUBTS if gone == suspicion.GIVEN_UP else 1)
         if self._counts.current == SHIPPED or self._doubts[profile] < DOUBTS:
             return

@@ -45,7 +45,9 @@ def _digest(value: str) -> str:
 
 
 def _configure_key(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="where the private key is written, over no file; 0600")
+    parser.add_argument(
+        "file", metavar="FILE", help="the new file for the private key (mode 0600); none is overwritten"
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON document with the public key")
 
 
@@ -73,9 +75,9 @@ def _configure_update(parser: argparse.ArgumentParser) -> None:
         "--accept-commands",
         metavar="DIGEST",
         type=_digest,
-        help="take the bundle of that digest, which --dry-run has shown, with what it runs or types",
+        help="accept what the bundle of that digest runs or types; --dry-run shows both",
     )
-    parser.add_argument("--older", action="store_true", help="take it also where it is older than the one that counts")
+    parser.add_argument("--older", action="store_true", help="take it even if it is older than the bundle in use")
     parser.add_argument("--json", action="store_true", help="print a JSON document of it")
 
 
@@ -87,7 +89,7 @@ def _key(args: argparse.Namespace, ctx: CommandContext) -> int:
         return DONE
     ctx.out.line(made["key"])
     ctx.out.note(
-        f'who is to take bundles signed with it writes it in config.toml: [profiles] keys = ["{made["key"]} NAME"]'
+        f'whoever trusts bundles signed with it adds it to config.toml: [profiles] keys = ["{made["key"]} NAME"]'
     )
     return DONE
 
@@ -111,7 +113,7 @@ def _bundle(args: argparse.Namespace, ctx: CommandContext) -> int:
     for profile in made["profiles"]:
         ctx.out.line(f"{profile['name']}: {_versions(profile)}")
     for name, why in made["left_out"].items():
-        ctx.out.note(f"{name}: does not count here: {why}")
+        ctx.out.note(f"{name}: is left out here: {why}")
     ctx.out.line(f"{made['bundle']}: {made['recordings']} recordings, {made['bytes']} bytes, signed with {made['key']}")
     return DONE
 
@@ -139,7 +141,7 @@ def _update(args: argparse.Namespace, ctx: CommandContext) -> int:
         if args.json:
             ctx.out.document({**found, "taken": False})
         elif found["counts"]:
-            ctx.out.line("it counts already")
+            ctx.out.line("this bundle is in use already")
         return DONE
     _confirm(found, args, ctx)
     _ask(
@@ -166,7 +168,9 @@ def _rolled_back(args: argparse.Namespace, ctx: CommandContext) -> int:
         ctx.out.document({**counts, "reload": problem or None})
         return DONE
     signed = f" of {counts['signer']}" if counts["signer"] else ""
-    ctx.out.line(f"bundle {counts['counts'][:12]}{signed} counts" if counts["counts"] else "the shipped profiles count")
+    ctx.out.line(
+        f"bundle {counts['counts'][:12]}{signed} is in use" if counts["counts"] else "the shipped profiles are in use"
+    )
     if problem:
         ctx.out.note(problem)
     return DONE
@@ -286,7 +290,7 @@ SUBVERBS = {
         (
             (
                 "synapsectl profiles bundle claude my.toml --key ~/my.key -o my.bundle --recordings recordings",
-                "with recordings that they are held against",
+                "with recordings on which they are tested",
             ),
         ),
     ),
@@ -296,7 +300,7 @@ SUBVERBS = {
         _update,
         (
             ("synapsectl profiles update --from https://example.org/profiles.bundle", "shows what changes"),
-            ("synapsectl profiles update --rollback", "the profiles before it count again"),
+            ("synapsectl profiles update --rollback", "the profiles before it are in use again"),
         ),
     ),
 }

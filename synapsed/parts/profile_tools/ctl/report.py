@@ -51,7 +51,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--says", metavar="TEXT", help=f"what you saw, in your words; at most {SAYS_MAX} letters")
     parser.add_argument("--mask", metavar="TEXT", action="append", default=[], help="mask this too, wherever it stands")
-    parser.add_argument("-o", "--output", metavar="FILE", help="the file that is written, over no other; 0600")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="the new file for the report (mode 0600); none is overwritten"
+    )
     parser.add_argument("--stdout", action="store_true", help="print the report; no file is written")
     parser.add_argument(
         "--all", action="store_true", help="show every row that was on its screens, not the last one only"
@@ -114,15 +116,13 @@ def _show(found: dict[str, Any], args: argparse.Namespace, ctx: CommandContext) 
     out.line(f"the daemon says: {_state(told)}")
     out.line(f"these screens alone are read as: {_state(reads)}")
     if told["state"] == RUNNING and told["activity"] != reads["activity"]:
-        out.note("these differ: the state rests on more than its screens, on a report of the program's own, say")
+        out.note("these differ: the daemon knows more than the screens show, such as a report of the program itself")
     if found["altered"]:
         out.note("what was masked changes how it is read: a test made of it may not show the fault")
     begins = "from its launch on" if found["start"] == "launch" else "its first screen may lack rows: more came before"
     out.line(f"{found['bytes']} bytes draw its screens, {begins}")
     if found["drawn"] is False:
-        out.note(
-            "they do not end with the daemon's screen: it has drawn meanwhile, or its window had another size before"
-        )
+        out.note("they do not end with the daemon's screen: the program has drawn since, or had another window before")
     counts = ", ".join(f"{one_line(kind)} ({count})" for kind, count in sorted(found["masked"].items()))
     out.line(f"masked: {counts or 'nothing'}")
     if told["state"] != RUNNING:
@@ -139,12 +139,12 @@ def _state(told: dict[str, Any]) -> str:
 def _confirm(file: Path, args: argparse.Namespace, ctx: CommandContext) -> None:
     """Asks whether it may be written. Raises NotLookedAt, FileThere."""
     if file.exists() or file.is_symlink():
-        raise FileThere(f"{file} is there already, and no file is overwritten: give another one by --output")
+        raise FileThere(f"{file} is there already, and no file is overwritten: name another one with --output")
     if args.yes:
         return
     if not ctx.may_ask:
         raise NotLookedAt(
-            "not written: look at it by --stdout, then write it by --yes, or at a terminal, where you are asked"
+            "nothing was written: show it with --stdout, then write it with --yes, or where a terminal asks you"
         )
     if not ctx.asks(f"write it to {file}?"):
         raise NotLookedAt("not written")

@@ -1,7 +1,7 @@
-"""Draws what a program showed in the last of its output again, without what is private. Pure.
+"""Draws the screens of the last part of a program's output again, without private words. Pure.
 
-`main` is a program of its own, which has no rights when it draws the output. It reads a JSON document, with the keys
-that `drawn` reads, and writes one.
+`main` is a separate program, which has no rights when it draws the output. It reads a JSON document, with the keys that
+`drawn` reads, and writes one.
 """
 
 import json
@@ -39,15 +39,15 @@ LAST: Final = 256 * 1024
 """Bytes of output whose screens are in a report."""
 FRAMES_MAX: Final = 1000
 CELLS_MAX: Final = 8_000_000
-"""Screens that are in it, and their cells."""
+"""Most screens in a report, and most cells of all of them."""
 LEARNED_FROM: Final = 200
-"""Screens before these in which secrets are looked for."""
+"""Number of earlier screens that are searched for secrets."""
 LINES_FROM: Final = 4 << 20
-"""Bytes of output in whose lines they are."""
+"""Bytes of output whose lines are searched for secrets."""
 FIRST_S: Final = 1.0
 """Seconds between the first screen and the output after it."""
 GAP_MAX_S: Final = 600.0
-"""A pause in the output is no longer in the recording."""
+"""Longest pause in the recording; longer ones of the output are shortened."""
 SHOWN_MAX: Final = 5000
 """Rows of screens that a person is shown."""
 TOLD_MAX: Final = 256
@@ -59,7 +59,7 @@ type _Block = tuple[PaneRow, ...]
 
 @dataclass(frozen=True, slots=True)
 class TimedOutput:
-    """A recording, as `Player` plays it. `first`: the offset at which the part begins whose screens are told."""
+    """A recording, as `Player` plays it. `first` is the offset of the part whose screens are in the report."""
 
     raw: bytes
     record: Mapping[str, Any]
@@ -88,7 +88,7 @@ def recorded(pieces: Sequence[tuple[float, str]], size: tuple[int, int], now: fl
 
 
 class _Masks:
-    """Masks screens. What stands on many of them is searched once."""
+    """Masks screens. Rows that are on many of them are searched once."""
 
     def __init__(self, words: PrivateWords, cols: int) -> None:
         self._words = words
@@ -106,7 +106,7 @@ class _Masks:
                     self._words.learn(reading.text)
 
     def masked(self, frame: DrawnScreen) -> DrawnScreen:
-        """Returns the screen without what is private."""
+        """Returns the screen with its private letters masked."""
         rows = list(frame.rows)
         for top, block in _blocks(frame):
             if block not in self._private:
@@ -130,7 +130,7 @@ class _Masks:
 
 
 def _blocks(frame: DrawnScreen) -> Iterator[tuple[int, _Block]]:
-    """Yields the rows that stand together, with the place of the first."""
+    """Yields each block of consecutive rows with text, and the place of its first row."""
     block: list[PaneRow] = []
     for at in range(len(frame.rows) + 1):
         row = _row(frame, at) if at < len(frame.rows) else None
@@ -159,7 +159,7 @@ def _over(cells: Sequence[Cell], private: set[int]) -> Sequence[Cell]:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A screen of the output up to `end`, what the program reported since the one before, and the look at it."""
+    """A screen of the output up to `end`, with the program's reports since the screen before, and the look at it."""
 
     end: int
     frame: DrawnScreen
@@ -201,10 +201,10 @@ def _reports(events: Iterable[ScanEvent], words: PrivateWords) -> Iterator[bytes
 
 
 def drawn(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the recording, what is believed at its end, and the `texts` of `asked`, all masked; and what was masked.
-    Texts are cut, all but what the person `says`, whose length the tool has checked.
-    `drawn` says if the last screen is `asked["screen"]`, None where that is not known; `altered`: its screens are read
-    otherwise than the output itself."""
+    """Returns the recording, the beliefs at its end, and the `texts` of `asked`, all masked; and the counts of masked
+    texts. Texts are cut, except the person's words (`says`), whose length the tool has checked. `drawn` is True if the
+    last screen is `asked["screen"]`, None if that is not known; `altered` is True if the masked screens are read
+    differently from the output itself."""
     profile, size = Profile.model_validate(asked["profile"]), (asked["size"][0], asked["size"][1])
     output = recorded(asked["pieces"], size, asked["now"])
     words, plain = PrivateWords(Word(*word) for word in asked["words"]), PlainText()
@@ -240,7 +240,7 @@ def drawn(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _shown(seen: Sequence[_Seen], first: int, words: PrivateWords) -> Iterator[DrawnScreen]:
-    """Yields the screens from offset `first` on, and before them the one that was there."""
+    """Yields the screens from offset `first` on, beginning with the one that was shown at that time."""
     told = dict[bytes, None]()
     for each, following in zip(seen, [*seen[1:], None], strict=True):
         for report in _reports(each.events, words):
@@ -252,7 +252,8 @@ def _shown(seen: Sequence[_Seen], first: int, words: PrivateWords) -> Iterator[D
 
 
 def _pieces(frames: Sequence[DrawnScreen]) -> list[tuple[float, bytes]]:
-    """Returns the bytes that draw the screens, each with its time: of too many the last ones."""
+    """Returns the bytes that draw the screens, each with its time; if there are too many bytes, only those of the last
+    screens."""
     while True:
         drawing = Redrawing()
         pieces = [(frame.at, data) for frame in frames if (data := drawing.draw(frame))]

@@ -1,8 +1,8 @@
 """Screens at their times, and the bytes that draw them one after the other: a recording of what a program showed. Pure.
 
-Nothing of the program's own output is in these bytes but the letters on its screens, with their looks, its title, the
-modes that tell how it reads, and its reports of its state, each of them written again. So what it sent beside that,
-such as the text for a clipboard, an address behind a link, a picture, or letters that it erased at once, is in none.
+These bytes are not the program's output. They contain, written again, only the letters on its screens with their
+styles, its title, its modes of input, and its reports of its state. All else that it sent is left out: text for a
+clipboard, an address behind a link, a picture, letters that it erased at once.
 """
 
 from collections.abc import Sequence
@@ -14,10 +14,10 @@ from typing import Final
 from synapsed.terminal.sandboxed import Cell, ScreenSnapshot, sgr
 
 MODES: Final = (1, 66, 1000, 1002, 1003, 1004, 1005, 1006, 1007, 1015, 1016, 2004, 2027, 2031)
-"""Private modes that are drawn, besides those of the cursor and the alternate screen: none of them moves a letter."""
+"""Private modes that are written, besides those of the cursor and the alternate screen; none of them moves a letter."""
 RESET: Final = b"\x1bc"
 EDITS: Final = b"\x1b[?2004h"
-"""A program begins a new screen, and to read a line."""
+"""Sequences that begin a new screen, and the reading of a line."""
 _look = attrgetter(
     *("fg", "bg", "bold", "dim", "italic", "underline", "underline_color"),
     *("blink", "inverse", "invisible", "strikethrough", "overline"),
@@ -27,7 +27,8 @@ _PLAIN = _look(Cell(" "))
 
 @dataclass(frozen=True, slots=True)
 class DrawnScreen:
-    """A screen from `at` on. `told`: the sequences by which the program reported its state since the screen before."""
+    """A screen that is shown from `at` on. `told` are the sequences with which the program reported its state since the
+    screen before."""
 
     at: float
     now: ScreenSnapshot
@@ -51,7 +52,7 @@ class Redrawing:
         """The bytes of each row that is there, and True if it is wrapped."""
 
     def draw(self, frame: DrawnScreen) -> bytes:
-        """Returns what makes a terminal that shows the last frame show this one; empty if they look the same."""
+        """Returns the bytes that change a terminal from the last frame to this one; empty if they look the same."""
         out = [*frame.told]
         if RESET in frame.told:
             self._begin()
@@ -91,8 +92,8 @@ class Redrawing:
 
 
 def _into_next(row: bytes, following: Sequence[Cell]) -> bytes:
-    """Returns what prints a whole row and goes on in the next: printed to its last column, it is wrapped by the next
-    letter, a wide one, for which one column was left, or a blank one, which is printed over."""
+    """Returns the bytes that print a whole row and wrap into the next one. After the last column, the next letter makes
+    the terminal wrap: a blank, which is printed over later, or a wide letter, for which one column was left."""
     if row.endswith(b" ") and following[0].width == 2:
         return b"\x1b[K" + row[:-1] + "〓".encode() + b"\r"
     return b"\x1b[K" + row + b" \r"

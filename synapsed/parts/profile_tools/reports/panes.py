@@ -1,6 +1,6 @@
-"""The texts of a screen: its rows, and its panes, in which programs wrap what is too long themselves. Pure.
+"""The texts of a screen: its rows, and its panes, in which the program itself wraps long lines. Pure.
 
-A pane is what begins in the same column in rows that follow each other, behind frames, bullets and line numbers.
+A pane is text that begins in the same column in consecutive rows, after frames, bullets and line numbers.
 """
 
 from bisect import bisect_right
@@ -12,14 +12,14 @@ from synapsed.parts.profile_tools.reports.private_words import FRAMES
 from synapsed.shared.regex import regex
 
 EDGE: Final = 3
-"""Columns that may be free at the end of a row that goes on in the next one."""
+"""Columns that may be free at the end of a row that continues in the next one."""
 
 _RUN = regex(rf"[^\s{FRAMES}]+(?: {{1,2}}[^\s{FRAMES}]+)*")
 """Text without wide gaps."""
 _MARKS = regex(r"(?:(?:[>❯›⎿•●◦*+\-$#%]|\d{1,6})\s+)*")
 """Signs before the text of a row."""
 _CUTS: Final = ("-", "_", "/", "+", "=")
-"""Letters behind which a long word may have been cut."""
+"""Letters after which a long word may have been cut."""
 
 
 class PaneRow(NamedTuple):
@@ -50,7 +50,7 @@ class JoinedText(NamedTuple):
     parts: Sequence[_Part]
 
     def cells(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-        """Yields the rows of a place in the text, each with the first cell and the one behind the last."""
+        """Yields the rows of a place in the text, each with its first cell and the end of its cells."""
         at = max(0, bisect_right(self.begins, start) - 1)
         while at < len(self.parts) and self.begins[at] < end:
             part, begin = self.parts[at], self.begins[at]
@@ -61,8 +61,8 @@ class JoinedText(NamedTuple):
 
 
 def readings(rows: Sequence[PaneRow], cols: int) -> Iterator[JoinedText]:
-    """Yields the texts in which rows are searched: as the terminal wrapped them, also as if every full row were
-    wrapped, and as the panes in them were."""
+    """Yields the texts that are searched: the rows joined as the terminal wrapped them, the same as if every full row
+    were wrapped, and the panes joined as the program wrapped them."""
     whole = [
         _Part(at, 0, row.letters if row.wrapped else row.letters.rstrip(), 0, row.columns[-1])
         for at, row in enumerate(rows)
@@ -94,7 +94,7 @@ def _panes(rows: Sequence[PaneRow]) -> Iterator[list[_Part]]:
 
 
 def _wrapped(pane: Sequence[_Part]) -> Iterator[tuple[_Part, bool]]:
-    """Yields the parts of a pane; True if one goes on in the next."""
+    """Yields the parts of a pane, each with True if it continues in the next one."""
     edge = max(part.end for part in pane)
     for part, following in zip(pane, [*pane[1:], None], strict=True):
         yield (
@@ -105,7 +105,8 @@ def _wrapped(pane: Sequence[_Part]) -> Iterator[tuple[_Part, bool]]:
 
 
 def _odd(before: str, behind: str) -> bool:
-    """Returns True if the last word of one text and the first of the next look like parts of no word."""
+    """Returns True if the last word of one text and the first word of the next look like pieces of a secret, not like
+    words."""
     last, first = before.rsplit(maxsplit=1)[-1], behind.split(maxsplit=1)[0]
     return len(last) >= EDGE and _mixed(last) and (_mixed(first) or not first.isalpha())
 

@@ -29,7 +29,7 @@ _PLAIN = COMMON | {"false", "enabled", "disabled", "never", "always", "default",
 
 
 def secret_values(value: Any, key: str = "") -> Iterator[Word]:
-    """Yields the secrets of nested settings: what stands under a name of secrets, and what looks like one."""
+    """Yields the secrets of nested settings: values under a name of secrets, and values that look like secrets."""
     if isinstance(value, Mapping):
         for name, item in value.items():
             yield from secret_values(item, str(name))

@@ -1,8 +1,9 @@
-"""Finds what is private in texts: secrets by their shapes and names, given words, and parts of what was found. Pure.
+"""Finds private words in texts: secrets by their shapes and names, given words, and parts of found ones. Pure.
 
-A text that was found is known from then on, and a given one, which is known as programs write it for others (base64,
-escapes), too; and so is each part of it that tells much: `GRAM` letters anywhere, its first letters at the end of a
-line, where it is being typed or was cut. Known texts are compared without blanks and frames, since programs wrap them.
+Texts that were found, and texts that were given, are known from then on; given ones also in the forms in which programs
+write them for others (base64, escapes). Parts of them are known, too: `GRAM` letters anywhere, and their first letters
+at the end of a line, where a text is being typed or was cut. Known texts are compared without blanks and frames, since
+programs wrap them.
 """
 
 import base64
@@ -17,15 +18,15 @@ from synapsed.model.masking import is_secret_key, secret_spans
 from synapsed.shared.regex import regex
 
 SECRET, EMAIL, PERSON = "secret", "e-mail", "name of a person"
-"""Kinds of what is found without being given."""
+"""Kinds of texts that are found without being given."""
 GRAM: Final = 8
 PREFIX_MIN: Final = 3
 WORD_MAX: Final = 12
-"""Letters of a secret that may be a word of a language: as such it is known as a whole only."""
+"""A secret with fewer letters may be a word of a language: it is known as a whole only."""
 LEARNED_MIN: Final = 5
 TEXTS_MAX: Final = 100_000
 CODED_MAX: Final = 300
-"""Bytes of a text that is known as it is coded, too."""
+"""Most bytes of a text that is also known in its coded forms."""
 COUNTED: Final = 100
 FRAMES: Final = "│┃║|▌▐"
 COMMON: Final = frozenset(
@@ -57,13 +58,13 @@ class Word(NamedTuple):
 class _Known(NamedTuple):
     kind: str
     text: str
-    """The text that it is, or is a part of."""
+    """The whole text."""
     where: int
 
 
 class PrivateWords:
-    """Words that a report must not contain, and what was found of them. `searched` counts letters and places, `seen`
-    has the kinds and texts that were found; `full`: there are more than can be known."""
+    """Words that a report must not contain. `searched` counts the searched letters and the places, `seen` has the kinds
+    and texts that were found; `full` is True if there are more texts than can be known."""
 
     def __init__(self, words: Iterable[Word] = ()) -> None:
         self.searched = 0
@@ -100,7 +101,7 @@ class PrivateWords:
             self._automaton = None
 
     def find(self, text: str) -> list[tuple[int, int]]:
-        """Returns begin and end of each place of what is private, in order."""
+        """Returns the beginning and the end of each private place, in order."""
         places = list[tuple[int, int]]()
         for start, end, kind in _shaped(text):
             self.seen.add((kind, _squeezed(text[start:end])[0]))
@@ -172,7 +173,7 @@ def _shaped(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _squeezed(text: str) -> tuple[str, list[int]]:
-    """Returns the letters without blanks and frames, small, and the place of each in the text."""
+    """Returns the letters in lower case, without blanks and frames, and the place of each in the text."""
     parts, places = [], list[int]()
     for match in _KEPT.finditer(text):
         parts.append(match[0])
@@ -191,7 +192,7 @@ def _is_letter(letter: str) -> bool:
 
 
 def _coded(text: str) -> Iterator[str]:
-    """Yields a text as programs write it for others, squeezed."""
+    """Yields the coded forms in which programs write a text for others, squeezed."""
     data = text.strip().encode("utf-8", "replace")
     written = [json.dumps(text)[1:-1], quote(text, safe="")]
     if LEARNED_MIN <= len(data) <= CODED_MAX:

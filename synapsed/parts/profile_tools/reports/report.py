@@ -1,7 +1,7 @@
 """The format of a report: one JSON document, which may come from anyone. Pure.
 
-Its output draws the screens that the program showed, in pieces with their times: text, so that a person can search the
-file for what must not be in it.
+Its output draws the screens that the program showed, in pieces with their times. It is text, so that a person can
+search the file for words that must not be in it.
 """
 
 import json
@@ -19,7 +19,7 @@ PIECES_MAX: Final = 10_000
 TEXT_MAX: Final = 10_000
 CUT: Final = 1000
 ITEMS_MAX: Final = 200
-"""Letters of a text, and items of a list, of what is written about the output."""
+"""Most letters of a text, and most items of a list, in the description of the output."""
 OBJECT_MAX: Final = 500_000
 FORMAT: Final = 1
 LABEL: Final = "reported"
@@ -59,7 +59,7 @@ class ReportVersions(_Part):
 
 
 class ReportedState(_Part):
-    """The state of the agent, as the daemon told it."""
+    """The state of the agent, as the daemon reported it."""
 
     state: _Text = ""
     activity: _Text = ""
@@ -83,7 +83,7 @@ class DrawnOutput(_Part):
     drawn: bool | None = None
     """True if the last screen is the one that the daemon had; None if that is not known."""
     altered: bool = False
-    """True if the program's own output, before it was masked, was read otherwise."""
+    """True if the program's own output was read differently before it was masked."""
     output: Annotated[
         list[tuple[Annotated[float, Field(ge=0, lt=1e6)], str]], Field(min_length=1, max_length=PIECES_MAX)
     ]
@@ -118,8 +118,8 @@ class StateReport(_Part):
         return {"cli": self.profile_name, "size": self.recording.size, "chunks": chunks, "marks": marks}
 
     def expected(self, should_be: str | None = None) -> dict[str, Any] | None:
-        """Returns what is to be believed at the end: what is believed, but for the state, and what follows from it;
-        None where no state is said to be right."""
+        """Returns the expected beliefs at the end: the present ones with the right state in place of the wrong one, and
+        without its consequences. None if no state is said to be right."""
         wanted = should_be or self.should_be
         if wanted is None:
             return None

@@ -34,7 +34,7 @@ READS: Final = frozenset(
     }
 )
 """Tables and keys of a profile that say how a screen is read. The others say how the program is started and what it is
-given: that is the person's alone."""
+given; these belong to the person, and are left out."""
 _VERSION = regex(r"\d[0-9A-Za-z.+-]{0,63}")
 
 
@@ -51,14 +51,14 @@ def run(args: argparse.Namespace, around: "Surroundings") -> None:
 
 
 def report(body: Mapping[str, Any], profile: Profile, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the report as a text, and what a person is shown of it. `body` has the agent's `status` and its output as
-    a `cast` (asciicast) of at most `limit` bytes; what the person `says` and what it `should_be`, and `words` that are
-    to be masked. Raises SynapsedError."""
+    """Returns the report as a text, and the parts of it that are shown to a person. `body` has the agent's `status`,
+    its output as a `cast` (asciicast) of at most `limit` bytes, the person's words (`says`), the right state
+    (`should_be`), and `words` that are to be masked. Raises SynapsedError."""
     status = body["status"]
     if profile.transport == "pipes":
         raise InvalidRequest(
-            f"{status['name']} is spoken to by a protocol: nothing is read off a screen that could be read wrongly; "
-            f"'synapsectl status {status['name']} --explain' has what it says"
+            f"{status['name']} speaks a protocol, so no screen is read, rightly or wrongly; "
+            f"'synapsectl status {status['name']} --explain' shows what it reports"
         )
     began, *its_own = process_facts(status.get("pid"))
     size, pieces, whole_launch = _pieces(body["cast"], began, body["limit"])

@@ -51,7 +51,9 @@ def _name(status: str) -> str:
     if state := NOT_RUNNING.get(str(told.get("BackendState"))):
         raise NotAllowed(state)
     if not name:
-        raise NotAllowed("tailscale tells no name of this machine: switch MagicDNS and HTTPS on in its admin console")
+        raise NotAllowed(
+            "tailscale reports no name for this machine: switch MagicDNS and HTTPS on in its admin console"
+        )
     if not told.get("CertDomains", [name]):
         raise NotAllowed("your tailnet gives no certificates: switch HTTPS on in tailscale's admin console, under DNS")
     return name

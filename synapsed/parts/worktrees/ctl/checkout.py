@@ -260,7 +260,7 @@ class Repository:
         if changed := uncommitted(git):
             raise WorkWouldBeLost(f"{worktree.name} has changes that are not committed ({some(changed)}); {advice}")
         if half := half_done(git):
-            raise WorkWouldBeLost(f"{worktree.name} is in the middle of something ({half}); {advice}")
+            raise WorkWouldBeLost(f"{worktree.name} has something unfinished ({half}); {advice}")
 
     def _keep_inside(self, worktree: Worktree, again: str) -> None:
         """Checks for work that git ignores in a checkout: other worktrees, repositories and ignored files that
@@ -273,8 +273,8 @@ class Repository:
             raise WorkWouldBeLost(f"{worktree.name} has more than its own files: {lost}; {again}")
         if changed := changed_copies(git, _included(git), (self.main.folder, self.here.folder)):
             raise WorkWouldBeLost(
-                f"{worktree.name} has files of {INCLUDE} that are other than in {self.main.folder} ({some(changed)}); "
-                f"{again}"
+                f"{worktree.name} has files of {INCLUDE} that differ from those in {self.main.folder} "
+                f"({some(changed)}); {again}"
             )
 
     def _has_branch(self, name: str) -> bool:

@@ -26,7 +26,9 @@ def worktree_for(args: argparse.Namespace, ctx: CommandContext, folder: str) -> 
     repository.clear_away(args.worktree)
     known = next((one for one in repository.worktrees() if one.name == args.worktree), None)
     if known is not None and args.base is not None and repository.commit(args.base) != known.base:
-        raise UsageError(f"the worktree {known.name} is there already, and has begun where it has: leave --base out")
+        raise UsageError(
+            f"the worktree {known.name} exists already, so where it begins cannot be chosen: leave --base out"
+        )
     if known is not None and not known.path.is_dir():
         raise UsageError(f"{known.path} is gone: 'synapsectl worktree remove {known.name}' forgets it")
     worktree = known or _made(args, ctx, repository)

@@ -44,7 +44,7 @@ function Push() {
         return;
       }
       if (!me.device) {
-        toast("Only a paired device is told: 'synapsectl web' pairs this browser.");
+        toast("Only a paired device can be notified: 'synapsectl web' pairs this browser.");
         return;
       }
       if ((await Notification.requestPermission()) !== "granted") {
@@ -86,6 +86,6 @@ export default function Settings({ desk }) {
     h("fieldset", null, h("legend", null, "Notifications"), h(Push, null)),
     h("fieldset", null, h("legend", null, "This device"),
       h("p", null, me?.device ? me.device.name : "This machine"),
-      h("p", { class: "quiet" }, me?.rights.length ? `It may ${me.rights.join(", ")}.` : "It may nothing."),
+      h("p", { class: "quiet" }, me?.rights.length ? `It may ${me.rights.join(", ")}.` : "It has no rights."),
       me?.version ? h("p", { class: "quiet" }, `synapsed ${me.version}`) : null));
 }

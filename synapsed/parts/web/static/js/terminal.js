@@ -267,7 +267,7 @@ class Session {
 
   /** @param {string} line */
   words(line) {
-    const lost = this.lost ? `Keys that you typed (${this.lost} B) may not have got there: look at the screen.` : "";
+    const lost = this.lost ? `Keys that you typed (${this.lost} B) may not have arrived: look at the screen.` : "";
     return [line, lost].filter(Boolean).join(" ");
   }
 

@@ -55,7 +55,7 @@ export default function Usage({ desk }) {
         h("select", { "aria-label": "Since", value: String(days), onChange: (/** @type {any} */ event) => setDays(Number(event.target.value)) }, SPANS.map(([name, value]) => h("option", { value }, name))))),
     problem ? h("p", { class: "problem", role: "alert" }, problem) : null,
     !told && !problem ? h("p", { class: "empty", "aria-busy": "true" }) : null,
-    told && !told.rows.length ? h("p", { class: "empty" }, "No program has told of any use in this time.") : null,
+    told && !told.rows.length ? h("p", { class: "empty" }, "No program has reported usage for this time.") : null,
     told?.rows.length ? h("div", { class: "table", tabIndex: 0, role: "region", "aria-label": "Usage" }, h("table", { class: "figures" },
       h("thead", null, h("tr", null, [by, ...TITLES].map((title) => h("th", { scope: "col" }, title)), h("td", null))),
       h("tbody", null, told.rows.map((/** @type {any} */ row) => h("tr", { key: row.agent ?? row.day }, cells(row, by === "agent" ? names.get(row.agent) ?? row.agent ?? "–" : row.day ?? "–")))),
