@@ -126,9 +126,9 @@ async def serve_synapsed(home: Path, durable: bool) -> None:
             paths=paths,
             timers=asyncio.get_running_loop(),
         )
-        parts = Parts()
+        parts = Parts((ATTENTION, A2A), kernel, stack)
         for face in (ATTENTION, A2A):
-            await parts.open(face, kernel, stack)
+            await parts.check(face.name)
         parts.started()
         context = ApiContext(
             control=control,

@@ -224,7 +224,7 @@ class WebSocketTerminal(TerminalSession):
     _request: web.Request
 
     async def _lost(self) -> None:
-        while self._request.transport is not None:
+        while self._request.transport is not None:  # noqa: ASYNC110 - aiohttp reports no event for this
             await asyncio.sleep(BEAT_S)
 
     async def serve(self, request: web.Request, *, one_screen: bool) -> web.StreamResponse:

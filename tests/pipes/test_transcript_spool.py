@@ -16,7 +16,7 @@ def _full(_fd: int, _data: object) -> int:
 
 
 def test_no_place_is_given_twice_while_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The screen's process is ended over output that lies before what it has drawn, with the screens of other agents."""
+    """The screen's process is ended over output that lies before what it has drawn, with other agents' screens."""
     spool = TranscriptSpool(tmp_path)
     with monkeypatch.context() as patched:
         patched.setattr(os, "write", _full)

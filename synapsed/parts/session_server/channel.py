@@ -108,6 +108,9 @@ class SessionServerChannel:
     _puzzled = ""
     """The last logged message about content from the server that is not understood."""
 
+    _grown: str | None = None
+    """The part whose piece was reported last."""
+
     def __init__(self, *, name: str, channel: Channel, context: LaunchContext) -> None:
         self.name = name
         self._channel = channel
@@ -146,8 +149,6 @@ class SessionServerChannel:
         """Text parts by assistant message."""
         self._growing: tuple[str, str] | None = None
         """The text part that is being written, by message and part."""
-        self._grown: str | None = None
-        """The part whose piece was reported last."""
         self._said: set[str] = set()
         self._error: dict[str, Any] = {}
         """The turn's error, which is reported before its message has it."""
