@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from synapsed.config.config import OutgoingConfig
 from synapsed.errors import NotReady
 from synapsed.kernel import Face, Kernel, Parts, Running, WantedBy, open_parts
+from synapsed.outgoing import OutgoingConfig
 from synapsed.outgoing.poster import HttpPoster
 from synapsed.outgoing.screening import AddressScreen
 from synapsed.parts.loading import config_model, faces
