@@ -329,7 +329,7 @@ STARVED_S = 60.0
 
 UNANSWERED_S = 10.0
 """Seconds before the submit key is sent once more to a program that has printed nothing since the first: the key may be
-on its way to the program, such as through `ssh` or `docker exec`, which no count of unread bytes shows."""
+on its way to the program, through a second terminal in a container or on another machine, where no count shows it."""
 
 UNSHOWN_S = 10.0
 """Seconds within which a program shows the text that was typed at a prompt that no profile describes."""
