@@ -76,7 +76,7 @@ async def _send_all(request: web.Request, socket: web.WebSocketResponse, bodies:
             request.transport.abort()
     except ConnectionError:
         pass  # the client has left
-    except Exception:  # a client that stayed connected would take the silence for news that are none
+    except Exception:  # a client that stayed connected would believe that nothing happens
         log.exception("a stream failed")
         await socket.close(code=WSCloseCode.INTERNAL_ERROR)
     finally:

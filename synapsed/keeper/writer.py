@@ -80,7 +80,7 @@ class InputWriter:
         return bool(flags & termios.ICANON), bool(flags & termios.ECHO)
 
     def foreground(self) -> int | None:
-        """Returns the process group that reads the terminal; None if there is none, or it is unknown."""
+        """Returns the process group that reads the terminal; None if no group does, or it is unknown."""
         if self.closed or not self._program.terminal:
             return None
         try:
