@@ -456,11 +456,12 @@ class Manager:
                 await self._server.open_agent_port(announceable(sock))
 
     def _sweep_again(self) -> None:
-        self._sweeper = self._timers.call_later(SWEEP_S, self._sweep_again)  # first: a sweep that fails is not the last
-        for agent in self._agents.values():
-            agent.sweep()
-        self._reply_broker.sweep()
-        self._memory.look()
+        self._sweeper = self._timers.call_later(SWEEP_S, self._sweep_again)
+        for sweep in (*(agent.sweep for agent in self._agents.values()), self._reply_broker.sweep, self._memory.look):
+            try:
+                sweep()
+            except Exception:  # of one; those after it have their own work
+                log.exception("a sweep failed")
 
     def _tidy_again(self) -> None:
         self._background.spawn(each(Agent.tidy, self._agents.values()))

@@ -1,6 +1,7 @@
 """What concerns more than one agent: names, ports, addresses, environment, configuration, tokens."""
 
 import asyncio
+import contextlib
 import json
 import os
 import tomllib
@@ -29,7 +30,7 @@ from synapsed.model.events import AgentAlert
 from synapsed.model.task import TaskState
 from synapsed.pty.output_times import OutputTimes
 from synapsed.supervisor.environment import agent_token
-from synapsed.supervisor.manager import ADOPTIONS_AT_ONCE
+from synapsed.supervisor.manager import ADOPTIONS_AT_ONCE, SWEEP_S
 from tests.fakes.clock import until
 from tests.fakes.store import MemoryStore
 from tests.support.world import World
@@ -378,6 +379,24 @@ async def test_agents_with_much_to_read_hold_up_no_other(world: World) -> None:
         slow.set_result(None)
         await adopting
     assert all(link.opened for link in world.factory.links)
+
+
+async def test_a_sweep_that_fails_keeps_no_other_from_its_work(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The replies that agents wait for end by a sweep, which comes after those of all agents."""
+    await world.start()
+    swept: list[str] = []
+
+    def faulty() -> None:
+        swept.append("agent")
+        raise RuntimeError("a defect")
+
+    (agent,) = world.manager._agents.values()
+    monkeypatch.setattr(agent, "sweep", faulty)
+    monkeypatch.setattr(world.manager._reply_broker, "sweep", lambda: swept.append("replies"))
+    with contextlib.suppress(RuntimeError):
+        world.clock.advance(SWEEP_S)
+    await until(lambda: "replies" in swept, "what is behind it is swept, too")
+    assert swept[0] == "agent"
 
 
 async def test_few_programs_are_taken_up_at_a_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
