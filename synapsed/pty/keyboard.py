@@ -442,7 +442,7 @@ class Keyboard:
             if before.composer.state != "draft":
                 yield from self.leave_opened(OPENED_S if tries > 1 else 0.0)
                 return True
-            if vain == (1 if self._lag.seconds else VAIN_TRIES):
+            if vain >= (1 if self._lag.seconds else VAIN_TRIES):
                 return False
             wiped = yield from self._wipe(keys, _from_composer(before))
             joins = joins or (wiped and keys == BACKSPACE)
