@@ -20,7 +20,7 @@ from tests.pty.conftest import Opens
 from tests.pty.playbook import TUI, kind, pasted, seen, submitted, turn
 from tests.pty.turn_terminal import LINES, Terminal
 
-STANDS = {"composer": "draft", "text": "hello"}
+STANDS: dict[str, Any] = {"composer": "draft", "text": "hello"}
 
 
 def late(took: float = 4.0) -> Lag:
