@@ -12,6 +12,7 @@ from collections.abc import Callable
 from synapsed.errors import KeeperLost, NotReady, NotTaken, NotWaiting, PromptChanged
 from synapsed.model.link import LinkRefused
 from synapsed.pty.keyboard import Emit, Keyboard, Rests, Steps, UntilRead, WaitForExit, Work, look_now, wait_for
+from synapsed.pty.lag import ON_WAY
 from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.turn_machine import marked
 from synapsed.terminal.look import GONE_S, Look
@@ -47,8 +48,7 @@ class Answering:
     """The answers to one program."""
 
     def __init__(self, terminal: LinkedTerminal, refuse: Callable[[bool], None] | None = None) -> None:
-        """`refuse` is called with True if an answer is a refusal that stops the current work, of any sender; with False
-        if it is not."""
+        """`refuse` is called with True if an answer is a refusal that stops the work of any sender, else with False."""
         self._agent_id = terminal.agent_id
         self._profile = terminal.profile
         self._session = session = terminal.session
@@ -56,6 +56,8 @@ class Answering:
         self._tell_refusal = refuse
         self._observations = session.observations
         self.asking = session.observations.asking
+        self._tried = ("", 0)
+        """Id of the last prompt that was answered, and the end of the output before that."""
 
     def answer(self, text: str, prompt_id: str | None) -> Steps[bool]:
         """Implements `AgentLink.answer`; returns True if the terminal hid the answer."""
@@ -100,6 +102,10 @@ class Answering:
             raise PromptChanged(
                 "the prompt on the screen is another one now; read it and answer that", prompt=asked.prompt.model_dump()
             )
+        tried, offset = self._tried
+        silent = tried == asked.prompt.prompt_id and look.offset <= offset
+        if silent and self._session.lag.left(self._session.now, stalls=True):
+            raise PromptChanged(f"an answer to it was typed; {ON_WAY}")
         if self._keyboard.interrupting:
             raise PromptChanged("its turn is being stopped just now, and the prompt goes with it")
         if asked.prompt.prompt_id in self.asking.answering or self._keyboard.answering:
@@ -107,8 +113,7 @@ class Answering:
         return asked
 
     def _refuse(self, *, refuses: bool) -> Steps[None]:
-        """Reports to the turn that the person refuses, or that an earlier refusal does not count any more: each answer
-        replaces the one before."""
+        """Reports to the turn if the person refuses: each answer replaces the one before."""
         if self._tell_refusal is not None:
             self._tell_refusal(refuses)
         if (turn := self._session.turn) is not None:
@@ -119,6 +124,7 @@ class Answering:
         """Types the answer; returns True if the terminal hid it. Raises PromptChanged, NotTaken."""
         answered = shown = asked.prompt.prompt_id
         number, offset = self.asking.number, self._session.offset
+        self._tried = (answered, offset)
         self.asking.begin(answered, None if asked.drawn else offset)
         try:
             hidden, shown = yield from self._pressed(asked, steps, chosen)
@@ -126,12 +132,9 @@ class Answering:
                 self.asking.answering.add(shown)
                 self.asking.given(shown, offset)
             if not (yield from self._is_taken(shown, number, hidden=hidden)):
-                raise NotTaken(
-                    f"the answer was typed, and {TAKEN_S:g} s later the program asks the same: "
-                    "it did not take it, or asks again",
-                    agent=self._agent_id,
-                    prompt_id=answered,
-                )
+                asks = f"{TAKEN_S:g} s later the program asks the same: it did not take it, or asks again"
+                words = f"the answer was typed, and {ON_WAY if self._session.lag.seconds else asks}"
+                raise NotTaken(words, agent=self._agent_id, prompt_id=answered)
         finally:
             self.asking.end(answered, shown)
         return hidden
@@ -151,6 +154,10 @@ class Answering:
             return False, (yield from _choose(self._keyboard, asked, moves))
         if chosen is not None and not asked.drawn:
             named = yield from self._keyboard.named(steps, lambda look: holds_answer(look.screen, asked))
+            if named is None:
+                raise NotTaken(
+                    f"the answer was typed; {ON_WAY}", agent=self._agent_id, prompt_id=asked.prompt.prompt_id
+                )
             return named, asked.prompt.prompt_id
         hidden = yield from self._keyboard.answer(
             steps, lambda look: still_asks(self._profile.prompts, look.screen, asked)

@@ -142,14 +142,16 @@ class Driver:
     async def _step(self, step: Step) -> Any:
         match step:
             case Press(data):
-                self._stage.note(KeysTyped(self._clock.monotonic()))
+                self._stage.note(KeysTyped(now := self._clock.monotonic()))
+                self._session.lag.typed(now)
                 return (await self._program.keeper().write(data)).hidden
             case LookNow():
                 return await self.looks.look()
             case SendSignal(number):
                 return await self._program.keeper().signal(number)
             case StopPressed():
-                self._stage.note(StopAsked(self._clock.monotonic()))
+                # Behind a relay the screen also stands still because the program does not have the keys yet.
+                self._stage.note(StopAsked(self._clock.monotonic() + self._session.lag.seconds))
             case Resize(cols, rows):
                 keeper = self._program.keeper()
                 # First: the program's output for the new size may arrive before the keeper's answer.
@@ -165,8 +167,8 @@ class Driver:
 
     async def _wait(self, step: WaitFor | WaitForExit | Pause | UntilRead | UntilRecorded) -> bool | None:
         match step:
-            case WaitFor(wanted, within):
-                return await self.looks.until(wanted, within)
+            case WaitFor(wanted, within, effect):
+                return await self.looks.until(wanted, within + (self._session.lag.seconds if effect else 0.0))
             case WaitForExit(within):
                 await asyncio.wait({self._program.exited}, timeout=within)
                 return self._program.exited.done()
@@ -188,5 +190,6 @@ class Driver:
     async def _is_read(self, within: float | None) -> bool:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.unread.until_read(), within)
+            await asyncio.sleep(self._session.lag.left(self._clock.monotonic()))
             return True
         return False

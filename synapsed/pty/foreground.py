@@ -28,6 +28,14 @@ _WAITS: Final = frozenset({"wait_woken", "n_tty_read", "tty_read"})
 """Kernel functions in which a process is blocked while it reads a terminal, or some kinds of sockets."""
 _POLLS: Final = ("do_poll", "do_select", "do_sys_poll", "do_epoll_wait", "ep_poll", "poll_schedule_timeout")
 """Kernel functions in which a process waits for one of several events."""
+_RELAYS: Final = frozenset(
+    """abduco coder docker dtach et expect flyctl gcloud gh incus kubectl lxc lxc-attach machinectl minicom mosh-client
+    multipass nerdctl oc picocom podman rlwrap screen script session-manager-plugin socat ssh sudo systemd-nspawn
+    systemd-run telnet tmux tsh unbuffer vagrant zellij""".split()  # noqa: SIM905 - a list would take a line for each
+)
+"""Names of programs that read a terminal for another program, which has a terminal of its own."""
+_WRAPPERS: Final = frozenset({"bash", "dash", "env", "nice", "nohup", "sh", "stdbuf", "time", "timeout", "zsh"})
+"""Names of programs that only start another one, which may be a relay."""
 _TICK: Final = os.sysconf("SC_CLK_TCK")
 
 
@@ -66,9 +74,15 @@ class Foreground:
         return "rests" if share < RESTING_SHARE else "works"
 
     def computes(self, group: int) -> bool:
-        """Returns True if a process of the group runs, waits for a processor, or for a disk: it may not have handled
-        its input yet. False if this is unknown. Reads files."""
+        """Returns True if a process of the group is known to run, or to wait for a processor or disk. Reads files."""
         return any(state in "RD" for one in self._members(group) for state in self._threads(one.pid))
+
+    def computes_or_relays(self, group: int) -> tuple[bool, bool]:
+        """Returns `computes`, and True if the group's leader is a relay, or only starts one. Reads files."""
+        pid, names = group, set(self._names(group)[0])
+        while names & _WRAPPERS and len(children := self._children(pid)) == 1:
+            pid, names = children[0], set(self._names(children[0])[0])
+        return self.computes(group), bool(names & _RELAYS)
 
     def acts(self, group: int, since: float) -> bool:
         """Returns True if the group may still act on a key that it got at `since` (seconds, CLOCK_BOOTTIME): it
@@ -175,8 +189,7 @@ class Foreground:
             return []
 
     def _has_terminal(self, pid: int, task: Path | None = None) -> bool:
-        """Returns True if the file that the blocked process (or its thread `task`) reads is below /dev, such as a
-        terminal, and no socket."""
+        """Returns True if the blocked process (or its thread `task`) reads a file below /dev, and no socket."""
         try:
             at = ((task or self._proc / str(pid)) / "syscall").read_text().split()
             number = int(at[1], 16) if len(at) > 1 else 0

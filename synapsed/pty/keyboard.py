@@ -18,6 +18,7 @@ from synapsed.model.facts import BACKGROUND_MAX
 from synapsed.model.link import LinkEvent
 from synapsed.profiles.profile import Profile
 from synapsed.pty import turn_types as turns
+from synapsed.pty.lag import ON_WAY_S, Lag
 from synapsed.terminal.composer import puts_off
 from synapsed.terminal.look import Look
 from synapsed.terminal.menu_keys import Move
@@ -48,8 +49,7 @@ OPENED_S = 1.0
 first press may have been the end of a paste, and the second press may have found an empty composer."""
 
 TAKE_BACK_S = 10.0
-"""Seconds within which a program on a busy machine shows pasted text. Before that the text cannot be removed from the
-composer."""
+"""Seconds within which a program on a busy machine shows pasted text, which only then can be removed."""
 
 STOPS_S = 15.0
 """Seconds within which a program on a busy machine opens its list, and reports that an item has ended."""
@@ -103,10 +103,12 @@ class Press:
 
 @dataclass(frozen=True, slots=True)
 class WaitFor:
-    """Looks until a look satisfies `wanted`. The result is True if one did so within `within` seconds."""
+    """Looks until a look satisfies `wanted`. The result is True if one did so within `within` seconds, and the lag if
+    it is an `effect` of keys."""
 
     wanted: Callable[[Look], bool]
     within: float
+    effect: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,13 +235,13 @@ def leaving(look: Look) -> str | None:
 class Keyboard:
     """The keys of one program, from its profile."""
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile, lag: Lag | None = None) -> None:
         self._profile = profile
+        self._lag = lag or Lag()
         self.answering = False
         """True while an answer is typed in several steps: the screen may then show half of the answer."""
         self.interrupting = False
-        """True while a turn is being stopped. A dialog that is still shown ends with the turn: an answer typed for it
-        would land in the composer."""
+        """True while a turn is being stopped. A dialog ends with it: an answer would land in the composer."""
         self.suspended = False
         """True if a person has pressed Ctrl-Z, and the program has not read the key yet."""
 
@@ -261,7 +263,9 @@ class Keyboard:
             confirmed = confirmed or stopped(look)
             return confirmed or leaving(look) is not None or self._puts_off(look, message)
 
-        for _ in range(INTERRUPT_TRIES):
+        for number in range(INTERRUPT_TRIES):
+            if number and self._lag.seconds:
+                break  # a program may end when it gets the keys twice
             if self._puts_off((yield from look_now()), message):
                 yield from self._take_back_put_off()
             else:
@@ -311,7 +315,9 @@ class Keyboard:
 
         for number in range(spec.repeat + LOST_PRESSES):
             comes = wants if number else works
-            yield from wait_for(lambda look, comes=comes: has_stopped(look) or comes(look), AGAIN_S)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+            came = yield from wait_for(lambda look, comes=comes: has_stopped(look) or comes(look), AGAIN_S)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+            if number and not came and self._lag.seconds:
+                return
             if not over:
                 yield from press(spec.keys or "")
                 yield StopPressed()
@@ -349,15 +355,17 @@ class Keyboard:
                 shown = (yield from look_now()).screen.lines
                 hidden = (yield from press(keys)) or hidden
                 if number + 1 < len(steps):
-                    yield from wait_for(lambda look, shown=shown: look.screen.lines != shown, SHOWN_S)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+                    came = yield from wait_for(lambda look, shown=shown: look.screen.lines != shown, SHOWN_S)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+                    if self._lag.seconds and not (came or hidden):
+                        break  # the next keys might come to something that nobody has seen
                     yield from self._pause()
         finally:
             self.answering = False
         return hidden
 
-    def named(self, steps: Sequence[bytes], holds: Callable[[Look], bool]) -> Steps[bool]:
+    def named(self, steps: Sequence[bytes], holds: Callable[[Look], bool]) -> Steps[bool | None]:
         """Types the name of an option, and submits it only if the program waits for that: if a line of the screen
-        `holds` the name, or the terminal hid it. Returns True if the terminal hid it."""
+        `holds` the name, or the terminal hid it. Returns True if the terminal hid it; None if it may be on its way."""
         self.answering = True
         try:
             name, submit = steps
@@ -368,8 +376,11 @@ class Keyboard:
                     if (yield from wait_for(lambda look: look.screen.lines != before, SHOWN_S)) or (yield Rests()):
                         break
                 yield from self._pause()
-            if hidden or holds((yield from look_now())):
+            look = yield from look_now()
+            if hidden or holds(look):
                 hidden = (yield from press(submit)) or hidden
+            elif self._lag.seconds and look.screen.lines == before:
+                return None
         finally:
             self.answering = False
         return hidden
@@ -395,14 +406,16 @@ class Keyboard:
 
     def _pause(self) -> Steps[None]:
         """Pauses between keys: a program would take input that arrives in one piece as a paste."""
-        yield from wait_for(lambda _: False, self._profile.delivery.settle_ms / 1000)
+        yield WaitFor(lambda _: False, self._profile.delivery.settle_ms / 1000, effect=False)
 
     def take_back(self) -> Steps[bool]:
         """Removes text that was just pasted and may not be shown yet. Returns True if the composer is empty."""
         if self._profile.composer.line is None:
             return False
         yield from wait_for(self._has_composer, ANSWER_S)
-        yield from wait_for(lambda look: look.composer.state == "draft", TAKE_BACK_S)
+        shown = yield from wait_for(lambda look: look.composer.state == "draft", TAKE_BACK_S)
+        if not shown and self._lag.unshown and self._lag.seconds:
+            yield from wait_for(lambda look: look.composer.state == "draft", ON_WAY_S)
         return (yield from self.clear())
 
     def take_out(self, *, unless: Callable[[], bool], comes: bool) -> Steps[bool]:
@@ -429,7 +442,7 @@ class Keyboard:
             if before.composer.state != "draft":
                 yield from self.leave_opened(OPENED_S if tries > 1 else 0.0)
                 return True
-            if vain == VAIN_TRIES:
+            if vain >= (1 if self._lag.seconds else VAIN_TRIES):
                 return False
             wiped = yield from self._wipe(keys, _from_composer(before))
             joins = joins or (wiped and keys == BACKSPACE)
@@ -461,7 +474,9 @@ class Keyboard:
             before = yield from look_now()
             if before.composer.state != "draft":
                 return True
-            yield from self._wipe(self._profile.delivery.erase, _from_composer(before))
+            wiped = yield from self._wipe(self._profile.delivery.erase, _from_composer(before))
+            if self._lag.seconds and not wiped:
+                break
         return (yield from look_now()).composer.state != "draft"
 
     def _wipe(self, keys: str, shown: tuple[str, ...]) -> Steps[bool]:
@@ -507,8 +522,7 @@ class Keyboard:
             yield from wait_for(lambda look: look.composer.state != "absent", CLEAR_WAIT_S)
 
     def leave_opened(self, within: float = 0.0) -> Steps[None]:
-        """Closes a dialog that our keys have opened, or will open `within` so many seconds, because there was nothing
-        left to stop or to clear."""
+        """Closes a dialog that our keys have opened, or will open `within` seconds, having nothing to stop or clear."""
         if within and any(dialog.leave is not None for dialog in self._profile.prompts.dialogs):
             yield from wait_for(lambda look: leaving(look) is not None, within)
         if (keys := leaving((yield from look_now()))) is not None:
@@ -558,8 +572,7 @@ def _takes_command(look: Look) -> bool:
 
 
 def _holds_command(command: str, look: Look) -> bool:
-    """Returns True if the typed command is in the composer and the program rests: if it has begun a turn, our next keys
-    could stop that turn."""
+    """Returns True if the typed command is in the composer and the program rests: our keys cannot stop a turn then."""
     stands = look.composer.state == "draft" and look.composer.text.strip() == command
     return stands and look.verdict.activity is Activity.READY
 

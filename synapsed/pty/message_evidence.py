@@ -38,15 +38,13 @@ ROW_KNOWN_BY = 30
 """Number of characters, without blanks, by which the first row of a wrapped message is recognised."""
 
 FOUND_BY = range(12, 20)
-"""Least and largest number of characters, without blanks, of a message's first line by which the message is found after
-other text."""
+"""Least and largest number of characters, without blanks, by which a message is found after other text."""
 
 _WORD = regex(r"\w")
 
 
 class MessageInComposer:
-    """The message in the composer. `text` is the typed text; `told` is True if a side channel reports each prompt that
-    the program takes."""
+    """The message in the composer. `text` is the typed text; `told`: a side channel reports each prompt taken."""
 
     def __init__(self, profile: Profile, text: str, *, told: bool) -> None:
         self._line_oriented = is_line_oriented(profile)
@@ -77,8 +75,7 @@ class MessageInComposer:
         return elsewhere or (state.worked_without and seen.person)
 
     def is_untaken(self, seen: Seen, state: TurnState) -> bool:
-        """Returns True if the message is in the composer, as when the submit key was pressed: it never left it, or
-        there is no proof that the program took it."""
+        """Returns True if the message is in the composer, and never left it or is not proven to be taken."""
         if not state.shown or (state.left and self.is_taken(seen, state)):
             return False
         if seen.composer == "draft":
@@ -117,8 +114,7 @@ class MessageInComposer:
         return half >= FOUND_BY.start and not odd and row[:half] == row[half:]
 
     def holds(self, composer: str, state: TurnState) -> bool:
-        """Returns True if a composer with this text in its row has the message, and no other text. A message that was
-        shown as a placeholder may be put back in full."""
+        """Returns True if a composer with this text in its row has the message or its placeholder, alone."""
         return is_text_of(self._text, composer, shown=state.shown)
 
 
@@ -129,14 +125,12 @@ def is_line_oriented(profile: Profile) -> bool:
 
 
 def masked(text: str) -> str:
-    """Returns the text with its numbers masked: a long paste is shown as a placeholder with a number, and the number
-    may differ when the text is put back."""
+    """Returns the text with its numbers masked: a placeholder's number may differ when the text is put back."""
     return re.sub(r"\d+", "#", text)
 
 
 def is_text_of(text: str, composer: str, *, shown: str) -> bool:
-    """Returns True if a composer with the text `composer` in its row has `text`, or the placeholder `shown` (masked)
-    for it, and no other text."""
+    """Returns True if a composer with `composer` in its row has `text`, or the masked `shown` for it, alone."""
     if shown and masked(composer) == shown:
         return True
     first, row = squeezed(text.strip().split("\n")[0]), squeezed(composer)

@@ -24,8 +24,7 @@ DECCKM = 1
 """The private mode in which a terminal sends other codes for the arrow keys."""
 
 PRESS_GAP_S = 0.05
-"""Seconds between two keys: a program would take input that arrives in one piece as a paste, and Esc as the beginning
-of another key."""
+"""Seconds between two keys: one piece would be taken as a paste, and Esc as the beginning of another key."""
 
 PRESS_WAIT_S = 3.0
 """Seconds that keys wait for a message that is being typed."""
@@ -82,8 +81,7 @@ class PersonKeys:
         return True
 
     async def press(self, keys: Sequence[str]) -> None:
-        """Presses the keys by name. Raises NotReady if a message or an answer is being typed for longer than
-        `PRESS_WAIT_S`."""
+        """Presses the keys by name. Raises NotReady if a message or answer is typed for longer than `PRESS_WAIT_S`."""
         modes = (await self._driver.looks.look()).screen.modes
         for number, data in enumerate(presses := encode(keys, application_cursor=DECCKM in modes.dec)):
             if number:
@@ -105,7 +103,8 @@ class PersonKeys:
         """Notes that a person types `data`."""
         now = self._clock.monotonic()
         if not are_reports(data):
-            self._session.pressed(now)
+            self._session.pressed(now, data)
+            self._session.lag.typed(now)
             self._session.prompts.typed(data, self._session.last)
         if data not in FOCUS:
             self._session.observations.touch()

@@ -53,8 +53,7 @@ LAST_WORDS_TAKEN_S = 1.0
 """The same if a request stops or kills the program, and waits for its end."""
 
 SETTLE_AFTER_S = 30.0
-"""Seconds for which a channel's reports are kept that no turn used: the turn of an adopted program may still be
-continued."""
+"""Seconds for which reports are kept that no turn used: an adopted program's turn may be continued."""
 
 SHOWN_S = 2.0
 """Seconds that a request for the screen waits for output that is not drawn yet."""
@@ -223,8 +222,7 @@ class PtyLink(ProgramLink):
             self._redraw()  # also while a turn runs: the turn may wait for a screen
 
     async def _begin_fresh(self) -> None:
-        """Makes the first look at a program that was just launched. Skips output if the program writes faster than its
-        output is drawn."""
+        """Makes the first look at a program that was just launched; skips output that comes too fast to be drawn."""
         async with self._undrawn.passed_over():
             beginning = self._program.tasks.spawn(self._first_looks())
             await asyncio.wait({beginning}, timeout=FRESH_LOOK_S)
@@ -358,8 +356,7 @@ class PtyLink(ProgramLink):
             self._redraw()
 
     async def _keep_size(self) -> None:
-        """Saves the window's size (with the screen) before it is changed for a moment: if this daemon is killed then,
-        the next one restores it."""
+        """Saves the window's size before it is changed for a moment: the next daemon restores it after a kill."""
         with contextlib.suppress(StoreError, TimeoutError):
             await asyncio.wait_for(self._driver.save_screen(), SAVE_S)
 
@@ -544,8 +541,7 @@ class PtyLink(ProgramLink):
 
 
 async def _within_reason[T](ask: Callable[..., Awaitable[T]]) -> T:
-    """Returns the answer for all output that has come; if drawing it takes longer than SHOWN_S, for the output drawn so
-    far."""
+    """Returns the answer for all output that has come; after SHOWN_S, for the output drawn so far."""
     try:
         async with asyncio.timeout(SHOWN_S):
             return await ask(as_drawn=False)

@@ -59,8 +59,7 @@ class Unread:
         self._ahead = asyncio.get_running_loop().time(), asked
 
     async def asked_ahead(self) -> bool:
-        """Returns the same as `ask`; from the question that was asked `ahead`, if its answer is not too old. Raises
-        KeeperLost."""
+        """Returns the same as `ask`, by the answer that was asked `ahead` if it is not too old. Raises KeeperLost."""
         ahead, self._ahead = self._ahead, None
         if ahead is None or asyncio.get_running_loop().time() - ahead[0] > AHEAD_S:
             return await self.ask()
@@ -335,7 +334,7 @@ class KernelChecks:
     async def ask_again(self) -> None:
         """Asks the kernel again, if `asks_again`. Raises KeeperLost."""
         if self._unread.now or self._session.half_typed:
-            await self._unread.ask()
+            self._session.unread = await self._unread.ask()
             if self._session.half_typed:
                 self._session.asked_processor(await self._computes(), self._clock.monotonic())
         elif self._session.given_back is not None:
@@ -352,16 +351,17 @@ class KernelChecks:
 
     async def rests_with_keys_read(self) -> bool:
         """Returns True if the program has read all its input and does not compute. On a busy machine a program reads a
-        key long before it acts on it, and would act on two keys at once. Raises KeeperLost."""
+        key long before it acts on it, and would act on two keys at once; so do those behind a relay. Raises
+        KeeperLost."""
         if await self._unread.ask():
             return False
-        return not await self._computes()
+        return not (await self._computes() or self._session.lag.left(self._clock.monotonic()))
 
     async def has_acted(self, submit_ns: int) -> bool:
         """Returns True if the program has nothing more to do about the submit key, which was pressed at `submit_ns`
         (CLOCK_MONOTONIC): it has read all its input, does not compute, and no process that it has started since then
         lives, such as a person's hook. Raises KeeperLost."""
-        if await self._unread.ask():
+        if await self._unread.ask() or self._session.lag.seconds:
             return False
         group = self._unread.foreground
         since = self._clock.boot() - (self._clock.monotonic() - submit_ns / 1e9)
@@ -380,6 +380,8 @@ class KernelChecks:
         return False
 
     async def _computes(self) -> bool:
-        """Returns True if the process group in the foreground computes. `unread` must have been asked just before."""
-        group = self._unread.foreground
-        return group is not None and await asyncio.to_thread(self._foreground.computes, group)
+        """Returns True if the group in the foreground, just asked for by `unread`, computes; notes if it is a relay."""
+        if (group := self._unread.foreground) is None:
+            return False
+        computes, self._session.lag.relayed = await asyncio.to_thread(self._foreground.computes_or_relays, group)
+        return computes

@@ -39,6 +39,7 @@ from synapsed.model.link import (
 from synapsed.profiles.profile import Profile
 from synapsed.pty import turn_types as turns
 from synapsed.pty.keyboard import Emit, Keyboard, Tell, Work
+from synapsed.pty.lag import ON_WAY_S, Lag
 from synapsed.pty.message_evidence import Misreading
 from synapsed.pty.observations import Observations
 from synapsed.pty.prompt_learning import PromptLearning
@@ -91,8 +92,7 @@ BEFORE_PASTE = frozenset({turns.Phase.PREPARED, turns.Phase.PASTING, turns.Phase
 """Phases in which the message is neither in the composer nor with the program."""
 
 COMPUTES_S = 2.0
-"""Seconds for which it counts that the program was found computing: it is checked twice a second, on a busy machine
-less often."""
+"""Seconds for which it counts that the program was found computing: checks are twice a second, or less often."""
 
 MOMENT_S = 0.001
 """Seconds that are added to a due time, so that the time has passed when the look comes."""
@@ -109,6 +109,8 @@ class Session:
     """True if the program had not read all its input at the last check."""
     writing = False
     """True while the turn's keys are being written."""
+    _text_at = -1
+    """End of the output when a person last typed text."""
     _saving = False
     """True while the screen is being saved."""
 
@@ -124,7 +126,8 @@ class Session:
         """Time of the last look at the terminal."""
         self.last: Look | None = None
         """The last look."""
-        self.keyboard = Keyboard(profile)
+        self.lag = Lag()
+        self.keyboard = Keyboard(profile, self.lag)
         self.given_back: Literal["program", "command"] | None = None
         """Word for the next `Ask`: `program` or `command` if the terminal is in line mode since the message came."""
         self.kernel: Word | None = None
@@ -213,9 +216,11 @@ class Session:
             self._conversation, self._conversation_at = fact.session, fact.at_ns
             self._out.append(Emit(LinkSession(fact.session, fact.at_ns)))
 
-    def pressed(self, now: float) -> None:
-        """Notes that a person pressed a key."""
+    def pressed(self, now: float, data: bytes = b"") -> None:
+        """Notes that a person pressed the keys `data`. Text is on its way until something is printed (`Lag`)."""
         self.hands_at = self.person_at = now
+        if data and data.decode(errors="replace").isprintable():
+            self._text_at = self.offset
 
     def read(self, now: float) -> list[SessionCommand]:
         """Notes that the program has read its waiting input, and is about to show it."""
@@ -279,8 +284,7 @@ class Session:
         return self.turn is not None and self.turn.state.phase in RUNS and not self.turn.state.interrupting
 
     def believed(self, look: Look) -> Look:
-        """Returns the look, corrected: the activity is unknown if the keeper is silent, and a question has the id that
-        counts how often it was asked."""
+        """Returns the look, corrected: unknown activity if the keeper is silent, and the id of a repeated question."""
         if self.silent:  # the screen may be old
             look = replace(look, verdict=replace(look.verdict, activity=Activity.UNKNOWN, evidence=SILENT))
         return self.observations.asking.named(look)
@@ -290,6 +294,8 @@ class Session:
         self.last, self.now = look, now
         if look.composer.state == "draft" and (self.pasted or self.hands_on(now)):
             self.misreading.proven()
+        if self.lag.unshown and (look.composer.state == "draft" or (self.turn and self._echoed(self.turn, look))):
+            self.lag.shown(now)
         if not self._started and look.verdict.activity is not Activity.STARTING and not self._saving:
             self._started = True
             self._save_screen()
@@ -313,9 +319,9 @@ class Session:
         return self._drain()
 
     def wake_at(self, look: Look, now: float) -> float | None:
-        """Returns the time at which the terminal must be judged again at the latest, even without a change; None if
-        time alone changes nothing."""
-        times = [look.steady_at, look.unreadable_at, self.hands_at + HANDS_OFF_S]
+        """Returns the latest time for the next judgement, even without a change; None if time alone changes nothing."""
+        times = [look.steady_at, look.unreadable_at]
+        times += [self.hands_at + after for after in (HANDS_OFF_S, HANDS_OFF_S + self.lag.seconds, ON_WAY_S)]
         times += [self.speech.due or 0.0, self._tools.due or 0.0]
         if self.turn is not None and self.turn.deadline is not None:
             times.append(max(self.turn.deadline, now + MOMENT_S))
@@ -329,17 +335,16 @@ class Session:
 
     def hands_on(self, now: float) -> bool:
         """Returns True if a person pressed a key just now."""
-        return now - self.hands_at < HANDS_OFF_S
+        return now - self.hands_at < HANDS_OFF_S + self.lag.seconds
 
     def obstacle(self, look: Look, now: float, *, for_another: bool = False) -> Obstacle | None:
-        """Returns the reason why no message can be typed at the moment of `look`; None if one can be. `for_another`:
-        the message is another one than the turn's."""
+        """Returns the reason why no message can be typed at `look`, or None. `for_another`: it is not the turn's."""
         return obstacle(
             Moment(
                 look=look,
                 silent=self.silent,
                 unread=self.unread,
-                hands=self.hands_on(now),
+                hands=self.hands_on(now) or (look.offset <= self._text_at and now - self.hands_at < ON_WAY_S),
                 in_turn=for_another and self.turn is not None,
                 pasted=for_another and self.pasted,
                 misread=self.misreading.stands(look),
@@ -367,8 +372,7 @@ class Session:
         return f"{self.turn.task_id}.{self.turn.attempt}.{part}{leg}{again}"
 
     def _takes_pastes(self, look: Look) -> bool:
-        """Returns True if the program has bracketed paste on. In line mode it does not count: no line editor runs, and
-        a program that was killed may have left it on."""
+        """Returns True if bracketed paste is on; in line mode a killed program may have left it on."""
         lines = self.prompts.facts is not None and self.prompts.facts.line_mode is True
         return look.screen.modes.bracketed_paste and not lines
 
@@ -405,8 +409,7 @@ class Session:
         return self.turn.state.phase if self.turn is not None else None
 
     def typing(self, look: Look) -> bool:
-        """Returns True if a message is half typed (pasted, or about to be, and not taken yet), and no dialog is on the
-        screen, which a person may answer."""
+        """Returns True if a message is half typed (about to be pasted, or not taken yet), and no dialog is shown."""
         return self.half_typed and look.verdict.asked is None
 
     @property
@@ -421,8 +424,7 @@ class Session:
         return there and self.half_typed
 
     def misreads(self) -> bool:
-        """Returns True if, at the last look, the turn's pasted message may be elsewhere than in the composer; then
-        saves this for the next daemon."""
+        """Returns True, and saves it, if the pasted message may be elsewhere than in the composer at the last look."""
         assert self.turn is not None
         assert self.last is not None
         found = self.misreading.found(self.last, self.turn.message, self.turn.state.before)
@@ -431,8 +433,7 @@ class Session:
         return found
 
     def has_drawn(self, turn: PtyTurn, look: Look) -> bool:
-        """Returns True if anything stands above the composer that was not there when the message was submitted; also if
-        that is not known."""
+        """Returns True if anything above the composer is new since the message was submitted, or that is not known."""
         stood = turn.state.stood
         return not (stood and look.composer.row) or bool(Counter(_above(look)) - Counter(stood))
 
@@ -468,6 +469,7 @@ class Session:
             stopped=look.record is not None and look.record == self._profile.interrupt.status,
             unread=self.unread,
             computes=self._computes or now - self._computed_at < COMPUTES_S,
+            lag=self.lag.seconds,
             starting=holds_back(self._profile.delivery, look.screen, look.composer),
             worked_until=look.worked_until,
             person=self._person_was_there(),
@@ -478,6 +480,7 @@ class Session:
 
     def asked_processor(self, computes: bool, now: float) -> None:
         """Takes the kernel's answer, while a message is half typed: does it compute, or wait for a processor?"""
+        self.lag.asked(now, rests=not (computes or self.unread), offset=self.offset)
         self._computes = computes
         self._computed_at = now if computes else self._computed_at
 

@@ -14,6 +14,7 @@ from synapsed.model.agent import Activity
 from synapsed.pty import turn_types as turns
 from synapsed.pty.channel_delivery import ChannelDelivery
 from synapsed.pty.keyboard import Steps, Tell, UntilRecorded, Work, leaving, look_now, wait_for
+from synapsed.pty.lag import ON_WAY_S
 from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.stopped_turn import StoppedMessage
 from synapsed.pty.turn import PtyTurn
@@ -26,26 +27,22 @@ TYPING_S = 20.0
 """Seconds to wait for a message that is being typed, until it can be taken back or the program has taken it."""
 
 RECORDED_S = 2.0
-"""Seconds to wait until the record that the turn is to stop is durable. While a message is being typed, its record
-waits for its keys."""
+"""Seconds to wait until the record that the turn is to stop is durable; it waits for a message's keys."""
 
 JUDGED_S = 0.5
 """Longest time, in seconds, from a screen that was still for long enough to the judgement that ends the turn."""
 
 TAKING_S = 20.0
-"""Seconds for a program to take a message that was given by a way of its own and is to be stopped: before that there is
-no turn to stop."""
+"""Seconds for a program to take a message by a way of its own: before that there is no turn to stop."""
 
 STOP_AGAIN_S = 1.0
 """Seconds after which a program is asked again to stop a turn that is not over."""
 
 CONFIRM_S = 10.0
-"""Seconds for a program to stop a turn when it is asked by a way of its own; after them the stop counts as not
-confirmed."""
+"""Seconds for a program to stop a turn by a way of its own; after them the stop counts as not confirmed."""
 
 LATE_S = 10.0
-"""Seconds within which a program on a busy machine may still put a message back after it has stopped, or still take a
-message that was given up."""
+"""Seconds within which a program may still put a message back after its stop, or take one that was given up."""
 
 
 class Stopping:
@@ -69,9 +66,10 @@ class Stopping:
         self._stopped: tuple[StoppedMessage, PtyTurn | None, float] | None = None
         """The message of the turn that was stopped last, the turn (None: one of the last daemon), and the time of its
         stop: the program may still put the message back."""
+        self._pressed_at = -1
+        """End of the output when the keys were last pressed."""
         self._untaken: tuple[PtyTurn, float] | None = None
-        """A turn that was given up when its message was submitted but not taken, and the time: the program may take the
-        message late."""
+        """A turn that was given up with its message submitted and not taken (it may be, late), and the time."""
 
     def stop(self) -> Steps[bool]:
         """Stops the running turn, a person's own too. Returns False if none ran, or the stop was not confirmed."""
@@ -107,14 +105,16 @@ class Stopping:
         return True
 
     def _press(self, stopped: Callable[[Look], bool], message: str | None) -> Steps[bool]:
-        """Presses the keys until a look satisfies `stopped` (or the program has exited). Returns True if a look still
-        satisfies it afterwards."""
+        """Presses the keys until a look is `stopped`, or the program exits. Returns True if a look still is."""
+        at = (yield from look_now()).offset
+        if at == self._pressed_at and self._session.lag.left(self._session.now, stalls=True):
+            return False  # the last ones may be on their way: a program may end when it gets them twice
+        self._pressed_at = at
         over = yield from self._keyboard.interrupt(lambda look: self._exited() or stopped(look), message)
         return over and stopped((yield from look_now()))
 
     def asks_to_stop(self, data: bytes) -> bool:
-        """Returns True if `data` are the keys that stop a turn, and the screen can prove the stop: it cannot if the
-        profile has no signs of work."""
+        """Returns True if `data` are the keys that stop a turn, and signs of work on the screen can prove the stop."""
         return as_bytes(data) == (self._profile.interrupt.keys or "").encode() and has_signs(self._profile)
 
     def looked(self, look: Look) -> None:
@@ -151,7 +151,8 @@ class Stopping:
 
     def _may_follow(self, turn: PtyTurn | None, at: float) -> bool:
         """Returns True while effects of the stop of `turn` at `at` may come, and must be of that turn."""
-        if self._session.hands_at > at or self._session.now - at > LATE_S:
+        late = LATE_S if not (lag := self._session.lag.seconds) else lag + ON_WAY_S
+        if self._session.hands_at > at or self._session.now - at > late:
             return False
         other = self._session.turn
         return other is None or other.over or other.state.phase is turns.Phase.PREPARED or other is turn

@@ -36,6 +36,7 @@ from synapsed.model.link import (
 )
 from synapsed.profiles.profile import Profile
 from synapsed.pty import turn_types as turns
+from synapsed.pty.lag import ON_WAY, ON_WAY_S, UNKNOWN_S
 from synapsed.pty.message_evidence import MessageInComposer, TurnReports, is_line_oriented, masked
 from synapsed.pty.turn_machine import TurnMachine
 from synapsed.pty.turn_types import (
@@ -69,8 +70,7 @@ class PtyTurn(TurnMachine[TurnState]):
         channels_tell: bool,
         denial: str | None = None,
     ) -> None:
-        """Makes the machine. `compose` makes the keystrokes for a text; its errors are passed on. `channels_tell`: a
-        side channel reports."""
+        """Makes the machine. `compose` makes keystrokes, and may raise; `channels_tell`: a side channel reports."""
         super().__init__(delivery, state, denial)
         self._profile = profile
         self._compose = compose
@@ -164,8 +164,7 @@ class PtyTurn(TurnMachine[TurnState]):
         return []
 
     def held(self, now: float) -> list[Command]:
-        """Waits again, because keys could not be typed: a person typed, a dialog came up, or the program may not have
-        read its earlier input."""
+        """Waits again, because keys could not be typed: a person typed, a dialog came up, or input is unread."""
         match self.state.phase:
             case Phase.PASTING if self.state.interrupting:
                 return self._interrupted("interrupted", "not yet typed")
@@ -241,11 +240,11 @@ class PtyTurn(TurnMachine[TurnState]):
             self._at = seen.now
             self.deadline = None
             return []
-        latest = self._at + spec.settle_max_ms / 1000
+        latest = self._latest(seen)
         if self.state.at_prompt and not self.state.shown_there:
-            if seen.now >= self._at + turns.UNSHOWN_S:
+            if seen.now >= (until := self._at + turns.UNSHOWN_S + seen.lag):
                 return self._undelivered(turns.NOT_SHOWN)
-            self.deadline = min(seen.now + turns.SLOW_AGAIN_S, self._at + turns.UNSHOWN_S)
+            self.deadline = min(seen.now + turns.SLOW_AGAIN_S, until)
             return []
         quiet_at = max(self._at, seen.changed_at) + spec.settle_ms / 1000
         unseen = seen.composer == "absent" and not self._profile.composer.needed
@@ -263,9 +262,22 @@ class PtyTurn(TurnMachine[TurnState]):
             if seen.computes and seen.now < self._at + turns.STARVED_S:
                 self.deadline = seen.now + turns.SLOW_AGAIN_S
                 return []
+            if seen.lag:
+                return self._undelivered(turns.NOT_SHOWN_IN_COMPOSER)
             return self._undelivered(turns.UNREAD) if seen.unread else self._withdraw(seen)
         self.deadline = min(max(quiet_at, seen.now + turns.LOOK_AGAIN_S), latest)
         return []
+
+    def _latest(self, seen: Seen) -> float:
+        """Returns the time until which the pasted text must be shown."""
+        wait = self._profile.delivery.settle_max_ms / 1000
+        if seen.lag or (self._line_oriented and self._is_silent(seen)):  # the text may be on its way
+            wait = max(wait, seen.lag + (turns.UNSHOWN_S if self._line_oriented else ON_WAY_S))
+        return self._at + wait
+
+    def _is_silent(self, seen: Seen) -> bool:
+        """Returns True if the program, which should show the pasted text, has printed nothing since the paste."""
+        return seen.offset <= self._pasted_at_offset and self._profile.composer.line is not None
 
     def _submit(self, seen: Seen) -> list[Command]:
         self._go(Phase.SUBMITTING, seen.now)
@@ -274,6 +286,7 @@ class PtyTurn(TurnMachine[TurnState]):
         self.state.shown, self.state.stood = masked(seen.text), seen.above
         self.state.marks, self.state.located, self.state.left = seen.marks, False, False
         self.state.taken = self.state.worked_without = False
+        self.state.lag = max(seen.lag, UNKNOWN_S if self._is_silent(seen) else 0.0)
         self._composed.submitted(seen.now)
         return [Save()]
 
@@ -306,7 +319,7 @@ class PtyTurn(TurnMachine[TurnState]):
             return [*self._accept("screen: the message left the composer", seen.now), *self._working(seen)]
         if self.state.interrupting:
             return [Clear(), *self._interrupted("interrupted", "not taken")]
-        if not self.state.resubmitted:
+        if not (self.state.resubmitted or self.state.lag or seen.lag):
             self.state.resubmitted = True
             self._at = seen.now
             self.deadline = seen.now + self._profile.delivery.accept_ms / 1000
@@ -316,12 +329,14 @@ class PtyTurn(TurnMachine[TurnState]):
         return self._unaccepted(seen)
 
     def _unaccepted(self, seen: Seen) -> list[Command]:
-        if seen.composer == "draft":
+        on_way = self.state.lag or seen.lag
+        if seen.composer == "draft" and not on_way:
             return self._withdraw(seen)
         if self.state.leg > 0:
             return self._undelivered("the program shows no sign that it took the message", left=False)
         # The program may have the message: it must not be sent again.
-        return self._over(LinkTurnFailed(self.task_id, "TIMEOUT", turns.UNKNOWN, seen.verdict.evidence))
+        why = f"the program has not taken the message: {ON_WAY}" if on_way else turns.UNKNOWN
+        return self._over(LinkTurnFailed(self.task_id, "TIMEOUT", why, seen.verdict.evidence))
 
     def _withdraw(self, seen: Seen) -> list[Command]:
         """Withdraws the message. A slow program may still read the typed text, and the submit key if it was pressed, at
@@ -430,8 +445,7 @@ class PtyTurn(TurnMachine[TurnState]):
         return []
 
     def _stopped_by_somebody(self, seen: Seen, *, since: float) -> list[Command] | None:
-        """Returns the commands for a turn that was stopped, if a screen that is ready `since` that time shows a stop,
-        or may soon show one; None if it does not."""
+        """Returns the commands for a turn if a screen that is ready `since` then shows or may soon show its stop."""
         if (
             seen.interrupted
             and self._fresh(seen)

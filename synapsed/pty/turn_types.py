@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from synapsed.model.agent import Activity
 from synapsed.model.link import LinkTurnNews
 from synapsed.profiles.profile import Profile
+from synapsed.pty.lag import ON_WAY_S
 from synapsed.terminal.verdict import Verdict
 
 
@@ -89,8 +90,7 @@ class TurnState(KeptTurn):
     located: bool = False
     """True if the message was seen on the screen since then: text above it is older, and scrolls away first."""
     left: bool = False
-    """True if the composer was seen without the message since then: if the message is in it later, the program has put
-    it back, or has drawn it late."""
+    """True if the composer was seen without the message since then: later it was put back, or drawn late."""
     worked_without: bool = False
     """True if the program was seen at work since then, with an empty composer."""
     typings: int = 0
@@ -108,10 +108,11 @@ class TurnState(KeptTurn):
     typed_from: int | None = None
     """Offset from which on the output is of this turn, if the program takes several lines one by one."""
     reader: int | None = None
-    """The process group that read the terminal at that prompt; None if it is unknown, or the program is not
-    line-oriented."""
+    """The process group that read the terminal at that prompt; None if unknown, or not line-oriented."""
     edited: bool = False
     """True if a line editor was running then."""
+    lag: float = 0.0
+    """`Lag.seconds` when the submit key was pressed."""
 
 
 NOT_SUBMITTED: dict[str, Any] = {
@@ -176,8 +177,7 @@ class Seen:
     interrupted: bool = False
     """True if the chrome says that the turn was interrupted."""
     echoed: bool = False
-    """True if the message is above the composer or, while it is being typed at a program without one, ends at the
-    cursor."""
+    """True if the message is above the composer or, while it is typed at a program without one, at the cursor."""
     replaced: bool = False
     """True if the text above the composer is almost all different from when the submit key was pressed, and fills the
     screen: the program's reaction to the message has replaced it."""
@@ -191,6 +191,8 @@ class Seen:
     """True if the program has not read all its input."""
     computes: bool = False
     """True if the program computes, or waits for a processor: it may be about to show its input."""
+    lag: float = 0.0
+    """See `Lag.seconds`."""
     starting: bool = False
     """True if the program shows that it is still starting, and keeps the message in its composer until then."""
     worked_until: int = 0
@@ -208,8 +210,7 @@ class Seen:
 
 
 def works(seen: Seen) -> bool:
-    """Returns True if the program is busy by a sign of work, and not only because the screen moves or the composer
-    cannot be seen."""
+    """Returns True if the program is busy by a sign of work, not only a moving screen or a hidden composer."""
     return seen.verdict.activity is Activity.BUSY and seen.verdict.source not in ("composer", "quiet")
 
 
@@ -313,8 +314,7 @@ WORKED_UNSEEN_S = 1.0
 """Seconds for which a program without side channels that was never seen busy must be ready before its turn is over."""
 
 UNTOLD_UNSEEN_S = 30.0
-"""The same if a side channel should have reported the end: a program that is slow to begin looks like one that has
-finished."""
+"""The same if a side channel should have reported the end: one that is slow to begin looks finished."""
 
 EMPTY_UNTOLD_S = 120.0
 """The same if there is no answer either: the program may have put the message off until it has started. This also holds
@@ -329,7 +329,7 @@ STARVED_S = 60.0
 
 UNANSWERED_S = 10.0
 """Seconds before the submit key is sent once more to a program that has printed nothing since the first: the key may be
-on its way to the program, through a second terminal in a container or on another machine, where no count shows it."""
+on its way to the program, through a relay that is not known as one (`Lag`)."""
 
 UNSHOWN_S = 10.0
 """Seconds within which a program shows the text that was typed at a prompt that no profile describes."""
@@ -357,6 +357,9 @@ def to_accept(profile: Profile, seen: Seen, state: TurnState, *, since: float, t
     left the composer and is not elsewhere, only waiting helps: a program on a busy machine may work on it before it
     shows this, and the next message must not be typed meanwhile."""
     accept = profile.delivery.accept_ms / 1000
+    if lag := max(seen.lag, state.lag):
+        stalls = 0.0 if taken or state.interrupting else ON_WAY_S
+        return max(accept, state.submit_ns / 1e9 + lag + stalls - since)
     if seen.computes and not taken and not state.interrupting:
         return max(accept, state.submit_ns / 1e9 + STARVED_S - since)
     silent = state.submit_offset is not None and seen.offset <= state.submit_offset

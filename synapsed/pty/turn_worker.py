@@ -243,12 +243,13 @@ class TurnWorker(TurnPerformer[PtyTurn]):
         self._session.misreads()
 
     async def _say(self, event: LinkTurnNews, *, left: bool) -> Sequence[turns.Command]:
-        """Reports the event to the agent. Text that is `left` in the composer is removed first; but the report comes
-        first if the text may appear only later."""
+        """Reports the event to the agent, after text that is `left` was removed; before, if that may appear later."""
         session, turn = self._session, self._session.turn
         if isinstance(event, LinkTurnInterrupted) and turn is not None and self._kept_stop is not None:
             await self._kept_stop.save(StoppedMessage.of(turn))  # first: with the report, the turn's record ends
-        stays = left and (isinstance(event, LinkUndelivered) or await self._unread.ask())
+        stays = left and (
+            isinstance(event, LinkUndelivered) or session.lag.unshown is not None or await self._unread.ask()
+        )
         if left and not stays:
             await self._take_back()
         text = await self._stage.text(scrollback=False) if session.tells_screen(event) else ""
@@ -258,7 +259,8 @@ class TurnWorker(TurnPerformer[PtyTurn]):
     async def _type(self, turn: PtyTurn, part: str, data: bytes) -> Sequence[turns.Command]:
         """Writes the keys, and reports to the machine that they are written; or that the program stopped reading half
         way (then the keeper writes the rest when the program goes on)."""
-        self._stage.note(KeysTyped(self._clock.monotonic()))
+        self._stage.note(KeysTyped(now := self._clock.monotonic()))
+        self._session.lag.typed(now, self._session.offset if part == "paste" else None)
         self._session.writing = True
         writing = aio.at_once(self._program.keeper().write(data, self._session.input_id(part)))
         writing.add_done_callback(lambda done: done.cancelled() or done.exception())  # perhaps no caller waits for it
@@ -383,12 +385,10 @@ class TurnWorker(TurnPerformer[PtyTurn]):
 
 
 def _rests(look: Look) -> bool:
-    """Returns True if the program rests at its composer: so the answer on the screen is complete, and no question has
-    come below a half of it."""
+    """Returns True if the program rests at its composer: the answer is complete, and no question is below it."""
     return look.verdict.activity is Activity.READY and look.composer.state != "absent"
 
 
 def _again(command: turns.Command) -> turns.Command:
-    """Returns the command that repeats `command` after the keeper did not answer: keys may be half written, so they are
-    recalled."""
+    """Returns the command that repeats `command` when the keeper did not answer: half written keys are recalled."""
     return turns.Recall(command.part, command.data) if isinstance(command, turns.Type) else command

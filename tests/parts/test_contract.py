@@ -87,7 +87,7 @@ WORD_LINES = {
         "outgoing/screening.py": 1,
     },
     # Codes by which the tool knows its exit code; what is typed before a message; names of secrets.
-    "elsewhere": {"errors.py": 6, "model/masking.py": 4, "tasks/prompt_text.py": 1},
+    "elsewhere": {"errors.py": 6, "model/masking.py": 4, "pty/foreground.py": 1, "tasks/prompt_text.py": 1},
     # A code by which the tool knows its exit code; where files stand that messages name; the API's words; migrations.
     "fleet": {
         "api/routes/agents.py": 1,

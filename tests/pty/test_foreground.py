@@ -39,6 +39,11 @@ class Proc:
         (home / "fd" / "0").symlink_to(reads)
         return self
 
+    def named(self, pid: int, name: str, *, children: str = "") -> "Proc":
+        self.process(pid, children=children)
+        (self.at / str(pid) / "comm").write_text(f"{name}\n")
+        return self
+
 
 @pytest.fixture
 def proc(tmp_path: Path) -> Proc:
@@ -124,3 +129,18 @@ def test_a_program_acts_while_a_new_child_of_it_lives(proc: Proc, state: str, be
 
 def test_a_program_of_which_nothing_is_known_does_not_act(proc: Proc) -> None:
     assert not Foreground(proc.at).acts(GROUP, 0.0)
+
+
+@pytest.mark.parametrize("names", [["ssh"], ["sudo", "claude"], ["sh", "docker"], ["bash", "timeout", "mosh-client"]])
+def test_a_relay_passes_its_keys_on_alone_or_in_a_wrapper(names: list[str], proc: Proc) -> None:
+    for number, name in enumerate(names):
+        proc.named(GROUP + number, name, children=str(GROUP + number + 1) if number + 1 < len(names) else "")
+    assert Foreground(proc.at).computes_or_relays(GROUP) == (False, True)
+
+
+@pytest.mark.parametrize("names", [["claude"], ["sh", "claude"], ["node", "ssh"], ["bash"]])
+def test_a_program_that_reads_its_keys_itself_is_no_relay(names: list[str], proc: Proc) -> None:
+    """Nor is one whose tool is ssh."""
+    for number, name in enumerate(names):
+        proc.named(GROUP + number, name, children=str(GROUP + number + 1) if number + 1 < len(names) else "")
+    assert Foreground(proc.at).computes_or_relays(GROUP) == (False, False)
