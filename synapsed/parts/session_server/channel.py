@@ -56,6 +56,7 @@ from synapsed.parts.session_server.messages import (
     replies_to,
     role_of,
     text_of,
+    updated,
     word,
 )
 from synapsed.shared.files import write_whole
@@ -104,6 +105,7 @@ _log = structlog.get_logger(__name__)
 class SessionServerChannel:
     """Follows one agent's server, found on `context.port`. Of the past it reads only the known conversation."""
 
+    _stream: aiohttp.ClientResponse | None = None
     _puzzled = ""
     """The last logged message about what the server says and is not understood."""
 
@@ -116,7 +118,7 @@ class SessionServerChannel:
         self._client: aiohttp.ClientSession | None = None
         self._task: asyncio.Task[None] | None = None
         self._retry = asyncio.Event()
-        self._looks = TaskSet()
+        self._looks = TaskSet(self._look_failed)
         self._session: str | None = None
         """Id of the program's conversation, which the program has made. It is saved in a file for the next daemon."""
         self._given: tuple[str, str] | None = None
@@ -264,7 +266,7 @@ class SessionServerChannel:
         assert self._client is not None
         limit = aiohttp.ClientTimeout(total=None, sock_connect=HELLO_SECONDS, sock_read=SILENCE_SECONDS)
         request = self._client.get(f"{self._base}/event", timeout=limit)
-        response = await asyncio.wait_for(request, HELLO_SECONDS)
+        self._stream = response = await asyncio.wait_for(request, HELLO_SECONDS)
         async with response:
             response.raise_for_status()
             stream = SseParser(EVENT_MAX_BYTES)
@@ -304,7 +306,7 @@ class SessionServerChannel:
         args = self._context.chosen_by
         own = {id_: session for id_, session in found.items() if id_ not in self._children}
         named = next((id_ for id_ in own if any(id_ in arg for arg in args)), None)
-        return named or (max(own, key=lambda id_: _updated(own[id_])) if args and own else None)
+        return named or (max(own, key=lambda id_: updated(own[id_])) if args and own else None)
 
     async def _catch_up(self) -> None:
         """Reports what happened in the known conversation while there was no connection."""
@@ -321,9 +323,7 @@ class SessionServerChannel:
         for user in (user for user in self._newest(messages, users) if id_of(user) not in self._known):
             self._accept(session, id_of(user), text_of(user), created_ms(user))
         if users and ours:  # in a conversation that is taken over the tools ran earlier
-            for part in (
-                part for reply in replies_to(messages, id_of(users[-1])) for part in objects(reply.get("parts"))
-            ):
+            for part in (p for one in replies_to(messages, id_of(users[-1])) for p in objects(one.get("parts"))):
                 self._hear_tool("message.part.updated", {"part": part}, session)
         status = at_path(await self._get("/session/status"), session)
         if self._open and at_path(status, "type") in (None, "idle"):
@@ -355,20 +355,26 @@ class SessionServerChannel:
     async def _rest(self, rested: tuple[str, str]) -> None:
         """Ends the session's turns unless a plugin continues the last one."""
         await asyncio.sleep(PLUGIN_SECONDS)
-        with suppress(*_TROUBLE):  # the answer comes after what a plugin has begun, however slow that is
-            status = at_path(await self._get("/session/status"), rested[0])
-            if self._rested is rested and at_path(status, "type") in (None, "idle"):
-                self._rested = None
-                await self._end_turns(rested[0])
+        # The answer comes after what a plugin has begun, however slow that is.
+        status = at_path(await self._get("/session/status"), rested[0])
+        if self._rested is rested and at_path(status, "type") in (None, "idle"):
+            self._rested = None
+            await self._end_turns(rested[0])
 
     async def _look_again(self, session: str) -> None:
         """Ends turns that had no reply when they were found, and have not begun since."""
         found = [user for user, of in self._open.items() if of == session]
         await asyncio.sleep(BEGIN_SECONDS)
-        with suppress(*_TROUBLE):
-            status = at_path(await self._get("/session/status"), session)
-            if at_path(status, "type") in (None, "idle") and all(user in self._open for user in found):
-                await self._end_turns(session)
+        status = at_path(await self._get("/session/status"), session)
+        if at_path(status, "type") in (None, "idle") and all(user in self._open for user in found):
+            await self._end_turns(session)
+
+    def _look_failed(self, error: BaseException) -> None:
+        """Ends the connection: what a look was to find, the next connection finds."""
+        if isinstance(error, Exception) and not isinstance(error, _TROUBLE):
+            self._not_understood(error)
+        if self._stream is not None:
+            self._stream.close()
 
     # --- events ------------------------------------------------------------------------------------------------------
 
@@ -592,9 +598,3 @@ class SessionServerChannel:
     def _say(self, fact: ChannelFact) -> None:
         if self._emit is not None:
             self._emit(fact)
-
-
-def _updated(session: dict[str, Any]) -> float:
-    """Returns the time of its last message, milliseconds since 1970; 0 if that is unknown."""
-    at = at_path(session, "time.updated")
-    return at if isinstance(at, int | float) else 0

@@ -32,6 +32,12 @@ def completed_ms(message: Message) -> int:
     return number(at_path(message, "info.time.completed"))
 
 
+def updated(session: dict[str, Any]) -> float:
+    """Returns the time of a session's last message, milliseconds since 1970; 0 if that is unknown."""
+    at = at_path(session, "time.updated")
+    return at if isinstance(at, int | float) else 0
+
+
 def how_it_ended(message: Message) -> str:
     """Returns `answered`, `goes on` (it called a tool), or `stopped`: it failed, was aborted, or has no end."""
     reason = word(message, "info.finish")

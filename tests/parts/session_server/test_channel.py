@@ -43,6 +43,8 @@ class Server:
         self.sessions: list[dict[str, Any]] = [{"id": "ses_1"}]
         self.status: dict[str, Any] = {}
         self.plugins: list[str] = []
+        self.overloaded = 0
+        """So many questions for its status are refused."""
         self.deaf = 0
         """So many connections are taken and never answered."""
         self.port = 0
@@ -123,6 +125,9 @@ class Server:
         return web.json_response(self.sessions)
 
     async def _statuses(self, _: web.Request) -> web.Response:
+        if self.overloaded:
+            self.overloaded -= 1
+            return web.Response(status=503)
         return web.json_response(self.status)
 
     async def _listed(self, request: web.Request) -> web.Response:
@@ -282,6 +287,22 @@ async def test_a_plugin_that_does_not_go_on_keeps_no_turn_open(
         await server.idle()
         ended = await facts.until(TurnEnded, n)
         assert (ended.answer, ended.turn) == (f"Answer {n}.", f"msg_u{n}")
+
+
+async def test_a_turn_ends_though_the_server_was_too_busy_for_a_look(
+    server: Server, facts: Facts, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.plugins = ["opencode-notify"]
+    monkeypatch.setattr(session_server, "PLUGIN_SECONDS", 0.0)
+    monkeypatch.setattr(session_server, "RETRY_SECONDS", 0.0)
+    await make().open(facts)
+    await server.listened_to()
+    await server.prompt("hello")
+    await server.reply("Done.", "msg_a1")
+    await facts.until(PromptAccepted)
+    server.overloaded = 1
+    await server.idle()
+    assert (await facts.until(TurnEnded)).answer == "Done."
 
 
 async def test_records_that_are_sent_again_are_not_told_again(server: Server, facts: Facts, make: Make) -> None:
