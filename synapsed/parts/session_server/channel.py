@@ -301,8 +301,7 @@ class SessionServerChannel:
         return objects(answer)
 
     def _chosen(self, found: dict[str, dict[str, Any]]) -> str | None:
-        """Returns the session that the person's own arguments choose: the one that they name, else the last one, as the
-        terminal does; None if they choose no session, or there is no session."""
+        """Returns the session that the person's own arguments choose: the one they name, else the last; else None."""
         args = self._context.chosen_by
         own = {id_: session for id_, session in found.items() if id_ not in self._children}
         named = next((id_ for id_ in own if any(id_ in arg for arg in args)), None)
@@ -543,8 +542,9 @@ class SessionServerChannel:
             messages = await self._messages(session, user)
             if not told and not replies_to(messages, user):
                 continue
+            if self._open.pop(user, None) is None:
+                continue  # another look has ended it meanwhile
             replies = replies_to(messages, user, *self._continued.pop(user, ()))
-            self._open.pop(user, None)
             for reply in replies[:-1]:
                 self._progress(id_of(reply), text_of(reply), completed_ms(reply), session, user)
             line = self._channel.usage

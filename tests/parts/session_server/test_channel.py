@@ -45,6 +45,11 @@ class Server:
         self.plugins: list[str] = []
         self.overloaded = 0
         """So many questions for its status are refused."""
+        self.listed = asyncio.Event()
+        """Set while the messages may be listed."""
+        self.listed.set()
+        self.asked = 0
+        """So many times they were asked for."""
         self.deaf = 0
         """So many connections are taken and never answered."""
         self.port = 0
@@ -131,6 +136,8 @@ class Server:
         return web.json_response(self.status)
 
     async def _listed(self, request: web.Request) -> web.Response:
+        self.asked += 1
+        await self.listed.wait()
         limit = int(request.query.get("limit", "0"))
         return web.json_response(self.messages[-limit:] if limit else self.messages)
 
@@ -303,6 +310,31 @@ async def test_a_turn_ends_though_the_server_was_too_busy_for_a_look(
     server.overloaded = 1
     await server.idle()
     assert (await facts.until(TurnEnded)).answer == "Done."
+
+
+async def test_a_turn_that_two_looks_find_over_ends_once(
+    server: Server, facts: Facts, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program tells twice that it rests, and answers slowly."""
+    server.plugins = ["opencode-notify"]
+    monkeypatch.setattr(session_server, "PLUGIN_SECONDS", 0.0)
+    await make().open(facts)
+    await server.listened_to()
+    await server.prompt("hello")
+    await server.reply("Done.", "msg_a1")
+    await facts.until(PromptAccepted)
+    server.listed.clear()
+    before = server.asked
+    for n in (1, 2):
+        await server.idle()
+        async with asyncio.timeout(DEADLINE):
+            while server.asked < before + n:
+                await asyncio.sleep(0)
+    server.listed.set()
+    await facts.until(TurnEnded)
+    await server.event("permission.asked", id="heard", sessionID="ses_1")
+    await facts.until(PermissionAsked)
+    assert [type(fact) for fact in facts].count(TurnEnded) == 1
 
 
 async def test_records_that_are_sent_again_are_not_told_again(server: Server, facts: Facts, make: Make) -> None:
