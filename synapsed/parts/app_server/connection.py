@@ -63,9 +63,12 @@ class AppConnection:
         return result if isinstance(result, dict) else {}
 
     async def send(self, message: Mapping[str, Any]) -> None:
-        """Sends a message. Raises ChannelAway."""
+        """Sends a message. Raises ChannelAway, also if the server has read nothing of a large one for too long."""
         try:
-            await self._socket.send_str(json.dumps(message))
+            async with asyncio.timeout(REQUEST_S):
+                await self._socket.send_str(json.dumps(message))
+        except TimeoutError:
+            raise ChannelAway("its server does not read", sent=True) from None
         except (aiohttp.ClientError, OSError) as error:
             raise ChannelAway(f"its server closed the connection: {error}", sent=True) from None
 
