@@ -115,6 +115,11 @@ class AppQuestions:
         if self._open.pop(request, None) is not None:
             self._say(PermissionOver(channel=self._name, at_ns=time.monotonic_ns(), request=request))
 
+    def close_all(self) -> None:
+        """Closes all questions: the thread waits for no answer."""
+        for request in list(self._open):
+            self.close(request)
+
     def close_turn(self, turn: str) -> None:
         """Closes the questions of a turn that is over."""
         for request in [request for request, asked in self._open.items() if asked.params.get("turnId") == turn]:

@@ -459,6 +459,23 @@ async def test_a_turn_that_ends_takes_its_questions_with_it(
     await reached(it, "idle")
 
 
+async def test_one_that_is_answered_while_there_is_no_connection_is_over(
+    channel: tuple[AppServerChannel, Facts], server: AppServer
+) -> None:
+    it, facts = channel
+    await begun(it, server, facts)
+    await server.ask(7, COMMAND, **asking())
+    await facts.until(PermissionAsked)
+    await server.stop()
+    await reached(it, "away")
+    server.status = "idle"
+    server.turns = [{"id": "turn-1", "status": "completed", "items": [{"type": "agentMessage", "text": "Done."}]}]
+    await server.start()
+    assert (await facts.until(TurnEnded)).answer == "Done."
+    assert (await facts.until(PermissionOver)).request == "7"
+    await reached(it, "idle")
+
+
 # --- tools, plans, diffs, limits -------------------------------------------------------------------------------------
 
 
