@@ -398,7 +398,8 @@ class AppServerChannel:
             except ChannelAway:
                 return
             else:
-                return
+                if self._subscribed:  # else the terminal shows another thread by now
+                    return
 
     async def _resume(self) -> None:
         """Subscribes to the thread's events, and reads the missed ones. Raises MessageRefused for a thread that has had

@@ -137,6 +137,32 @@ async def test_a_server_that_does_not_answer(
     assert caught.value.sent
 
 
+async def test_a_thread_that_begins_while_the_one_before_is_read_is_subscribed_to(
+    launch: Launch, server: AppServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.resumable = False
+    it, reads, read = made(launch), asyncio.Event(), asyncio.Event()
+
+    async def slowly() -> None:
+        reads.set()
+        await read.wait()
+
+    await it.open(Facts())
+    try:
+        await reached(it, "idle")
+        monkeypatch.setattr(it, "_catch_up", slowly)
+        server.resumable = True
+        await it.submit(it.key("t", 0), "x")
+        await asyncio.wait_for(reads.wait(), DEADLINE)
+        await server.tell("thread/started", thread={"id": "thread-2", "ephemeral": False, "status": {"type": "idle"}})
+        await until(lambda: it._thread == "thread-2")
+        await it.submit(it.key("t", 1), "y")
+        read.set()
+        await until(lambda: "thread-2" in [each["threadId"] for each in server.called("thread/resume")])
+    finally:
+        await it.close()
+
+
 async def test_a_server_that_ends_is_gone_and_one_that_comes_back_is_not(
     channel: tuple[AppServerChannel, Facts], server: AppServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
