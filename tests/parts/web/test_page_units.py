@@ -149,3 +149,27 @@ def test_a_text_that_a_notification_cuts_has_no_buttons() -> None:
     """Such a text comes without options and prompt; what is not a list of options makes none."""
     found = worked("await push({ ...told('p1'), prompt_id: undefined, body: 'x'.repeat(900) });")
     assert (found["shown"][0]["actions"], len(found["shown"][0]["body"])) == ([], 400)
+
+
+STREAM = """
+let state = { line: "live", inbox: null, gone: [], agents: null };
+const asked = [];
+const stubs = {
+  ApiError: Error, get: () => new Promise((give) => asked.push(give)), socketUrl: String,
+  now: () => state, onEvent: () => {}, put: (change) => { state = { ...state, ...change }; }, told: () => {},
+};
+"""
+"""Stands in for the other modules of `stream.js`: each request waits until it is answered."""
+
+
+@pytest.mark.parametrize(("read", "list_"), [("readInbox", "inbox"), ("readAgents", "agents")])
+def test_a_list_that_was_asked_for_earlier_and_comes_later_is_not_shown(read: str, list_: str) -> None:
+    source = IMPORT.sub(r"const {\1} = stubs;", (STATIC / "js" / "stream.js").read_text("utf-8"))
+    shown = node(
+        f"{STREAM}{source.replace('export ', '')}\n"
+        f"const both = [{read}(), {read}()];\n"
+        "asked[1]([{ id: 'new' }]);\n"
+        "both[1].then(() => { asked[0]([{ id: 'old' }]); return both[0]; })"
+        f".then(() => console.log(JSON.stringify(state.{list_})));"
+    )
+    assert shown == [{"id": "new"}]

@@ -125,17 +125,34 @@ function gathered(read, pause) {
   return ask;
 }
 
+/** Gives each request its turn: of two, the first may be answered last, and is old by then. */
+function inOrder() {
+  let asked = 0;
+  let taken = 0;
+  return () => {
+    const turn = ++asked;
+    return () => turn > taken && (taken = turn) > 0;
+  };
+}
+
+const ofAgents = inOrder();
+const ofInbox = inOrder();
+
 export async function readAgents() {
+  const isNewer = ofAgents();
   try {
-    put({ agents: await get("/agents") });
+    const agents = /** @type {import("./store.js").Agent[]} */ (await get("/agents"));
+    if (isNewer()) put({ agents });
   } catch {
     later(agentsSoon);
   }
 }
 
 export async function readInbox() {
+  const isNewer = ofInbox();
   try {
     const inbox = /** @type {Item[]} */ (await get("/inbox"));
+    if (!isNewer()) return;
     // The last fifty that are no longer asked are remembered until an event says who saw to them.
     const gone = now().inbox?.filter((item) => !inbox.some((one) => one.id === item.id)) ?? [];
     put({ inbox, gone: [...now().gone, ...gone].slice(-50) });
