@@ -173,3 +173,37 @@ def test_a_list_that_was_asked_for_earlier_and_comes_later_is_not_shown(read: st
         f".then(() => console.log(JSON.stringify(state.{list_})));"
     )
     assert shown == [{"id": "new"}]
+
+
+FULL = """
+globalThis.localStorage = { getItem: () => null, setItem: () => { throw new Error("QuotaExceededError"); } };
+globalThis.document = { documentElement: { dataset: {} } };
+const chosen = [];
+known.useState = (one) => [one, (next) => chosen.push(next)];
+known.useRef = () => ({ current: null });
+known.useStore = () => null;
+const find = (node, is) => Array.isArray(node) ? node.map((one) => find(one, is)).find(Boolean)
+  : node && typeof node === "object" ? (is(node) ? node : find(node.children, is)) : undefined;
+"""
+"""A browser whose storage has no room, and a search in a tree of nodes."""
+
+
+def test_colours_are_chosen_though_there_is_no_room_to_keep_them() -> None:
+    source = IMPORT.sub(r"const {\1} = stubs;", (STATIC / "js" / "settings.js").read_text("utf-8"))
+    theme = node(
+        f"{TREE}{FULL}{source.replace('export default ', '')}\n"
+        "find(Settings({}), (one) => one.props && one.props.value === 'dark').props.onChange();\n"
+        "console.log(JSON.stringify(document.documentElement.dataset.theme));"
+    )
+    assert theme == "dark"
+
+
+def test_the_size_of_a_screen_is_chosen_though_there_is_no_room_to_keep_it() -> None:
+    source = IMPORT.sub(r"const {\1} = stubs;", (STATIC / "js" / "screen.js").read_text("utf-8"))
+    chosen = node(
+        f"{TREE}{FULL}{source.replace('export ', '')}\n"
+        "find(Screen({ agent: 'a', desk: true }), (one) => one.props && one.props['aria-label'] === 'A+ larger')"
+        ".props.onClick();\n"
+        "console.log(JSON.stringify(chosen));"
+    )
+    assert chosen == [14]

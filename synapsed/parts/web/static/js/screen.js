@@ -223,8 +223,12 @@ export function Screen({ agent, desk }) {
   /** @param {number} by */
   const resize = (by) => {
     const next = by > 0 ? SIZES.find((one) => one > size) : by < 0 ? SIZES.findLast((one) => one < size) : 0;
-    localStorage.setItem(desk ? "screen-desk" : "screen-phone", String(next ?? size));
     setChosen(next ?? size);
+    try {
+      localStorage.setItem(desk ? "screen-desk" : "screen-phone", String(next ?? size));
+    } catch {
+      // There is no room: the size is gone with the page.
+    }
   };
   return h("section", { class: "screen", "aria-label": `Screen of ${agent}` },
     h("div", { class: "rows", ref: box, tabIndex: 0, dir: "ltr", role: "img", "aria-label": `What ${agent} shows`, style: { fontSize: `${size}px` } }),

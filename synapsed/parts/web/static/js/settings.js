@@ -71,12 +71,13 @@ export default function Settings({ desk }) {
   const [theme, setTheme] = useState(document.documentElement.dataset.theme ?? "");
   const choose = (/** @type {string} */ next) => {
     setTheme(next);
-    if (next) {
-      localStorage.setItem("theme", next);
-      document.documentElement.dataset.theme = next;
-    } else {
-      localStorage.removeItem("theme");
-      delete document.documentElement.dataset.theme;
+    if (next) document.documentElement.dataset.theme = next;
+    else delete document.documentElement.dataset.theme;
+    try {
+      if (next) localStorage.setItem("theme", next);
+      else localStorage.removeItem("theme");
+    } catch {
+      // There is no room: the colours are gone with the page.
     }
   };
   return h("div", { class: "list-view settings" },
