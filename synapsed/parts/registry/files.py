@@ -152,7 +152,12 @@ class Registry:
             while self._pending or self._look:
                 pending, self._pending = self._pending, {}
                 look, self._look = self._look, False
-                await asyncio.to_thread(self._apply, pending, look=look)
+                try:
+                    await asyncio.to_thread(self._apply, pending, look=look)
+                except Exception:  # no thread could be begun, for example: the next look tries again
+                    log.exception("the registry stays behind for now")
+                    self._pending = {**pending, **self._pending}
+                    return
         finally:
             self._worker = None
 

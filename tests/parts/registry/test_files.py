@@ -150,3 +150,19 @@ async def test_what_could_not_be_written_is_written_when_it_can_be(tmp_path: Pat
     registry.look()
     await registry.flush()
     assert json.loads((tmp_path / "registry" / "synapse-a-1.json").read_text())["status"] == "IDLE"
+
+
+async def test_what_no_thread_could_write_is_written_at_the_next_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(*_: object, **__: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    registry = Registry(RegistryFiles(tmp_path))
+    with monkeypatch.context() as patched, capture_logs():
+        patched.setattr(asyncio, "to_thread", refused)
+        registry.publish(entry())
+        await registry.flush()
+    registry.look()
+    await registry.flush()
+    assert [path.name for path in tmp_path.iterdir()] == ["synapse-a-1.json"]
