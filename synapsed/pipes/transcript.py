@@ -112,6 +112,9 @@ RETENTION = 4 * 1024 * 1024
 SHOWN = 128 * 1024
 """Bytes at the transcript's end from which a daemon draws the screen after its start."""
 
+HELD_MAX = 1024 * 1024
+"""Bytes that are held while the disk refuses them; beyond it they are missing when the screen is drawn again."""
+
 _DIGITS = 20
 
 
@@ -120,7 +123,9 @@ class TranscriptSpool:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "spool-transcript"
-        self._spool = Spool(str(self.folder), retention=RETENTION, segment_size=RETENTION // 4)
+        self._spool = self._opened(0)
+        self._held = b""
+        """The end of the transcript, which the disk has not taken yet."""
         self._place = os.open(folder / "transcript-told", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self.begin = max(self._spool.start, self._spool.end - SHOWN)
         """Offset in the transcript from which on the screen is drawn."""
@@ -136,10 +141,20 @@ class TranscriptSpool:
             at = start + len(data)
         return self.begin, b"".join(pieces)
 
+    def _opened(self, at_least: int) -> Spool:
+        return Spool(str(self.folder), at_least=at_least, retention=RETENTION, segment_size=RETENTION // 4)
+
     def append(self, data: bytes) -> int:
-        """Stores the data and returns its offset. Data that a full disk refuses is missing when it is drawn again."""
-        at = self._spool.end
-        self._spool.append(data)
+        """Stores the data and returns its offset, which no other data has had: data that a full disk refuses is held,
+        and stored with the next."""
+        at = self._spool.end + len(self._held)
+        self._held += data
+        self._held = self._held[self._spool.append(self._held) :]
+        if len(self._held) > HELD_MAX:
+            with contextlib.suppress(OSError):
+                again = self._opened(at + len(data))
+                self._spool.close()
+                self._spool, self._held = again, b""
         return at
 
     def told_to(self, launch: str) -> int:
