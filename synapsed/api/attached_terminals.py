@@ -75,17 +75,18 @@ class TerminalSession(ABC):
         keys = asyncio.create_task(self._keys())
         ending = asyncio.create_task(self._end_with_the_daemon())
         telling = asyncio.create_task(self._tell())
+        leaving = asyncio.create_task(self._left())
         try:
-            await asyncio.wait({output, keys}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({output, keys, leaving}, return_when=asyncio.FIRST_COMPLETED)
             if self._ending:
                 await asyncio.wait({output}, timeout=CLOSE_SECONDS)  # our closing message has ended `keys`
         finally:
-            for task in (output, keys, ending, telling):
+            for task in (output, keys, ending, telling, leaving):
                 task.cancel()
             await self._granting.cancel()
             if self._leases is not None and self._leases.unfinished:
                 log.info("a paste was cut off", agent=self._agent_id, bytes=self._leases.unfinished)
-            results = await asyncio.gather(output, keys, ending, telling, return_exceptions=True)
+            results = await asyncio.gather(output, keys, ending, telling, leaving, return_exceptions=True)
         for result in results:
             if isinstance(result, Exception) and not isinstance(result, ConnectionError):
                 raise result
@@ -105,6 +106,16 @@ class TerminalSession(ABC):
     @abstractmethod
     async def _leave(self, *, going: bool) -> None:
         """Closes the connection in order; `going`: because the daemon ends."""
+
+    async def _left(self) -> None:
+        """Returns UNREAD_S after the client has left: its last keys have that long to be typed into a program that does
+        not read."""
+        await self._lost()
+        await asyncio.sleep(UNREAD_S)
+
+    @abstractmethod
+    async def _lost(self) -> None:
+        """Returns when there is no connection any more."""
 
     async def _output(self) -> None:
         """Sends the screen. A viewer that stops reading stops only this loop; the attachment's buffer is bounded."""
@@ -210,11 +221,17 @@ class WebSocketTerminal(TerminalSession):
     """A terminal over a WebSocket, for a browser, or any client of the documented protocol."""
 
     _socket: web.WebSocketResponse
+    _request: web.Request
+
+    async def _lost(self) -> None:
+        while self._request.transport is not None:  # noqa: ASYNC110 - aiohttp tells it to nobody else
+            await asyncio.sleep(BEAT_S)
 
     async def serve(self, request: web.Request, *, one_screen: bool) -> web.StreamResponse:
         if one_screen:
             self._attachment.keep_one_screen()
         self._socket = await open_websocket(request, suspended=False)
+        self._request = request
         await self.run()
         return self._socket
 
@@ -282,6 +299,9 @@ class FramedTerminal(TerminalSession):
         finally:
             connection.close()
         return connection.answer
+
+    async def _lost(self) -> None:
+        await self._connection.lost.wait()
 
     async def _tell(self) -> None:
         with suppress(UnknownAgent):  # it was removed: the output ends too

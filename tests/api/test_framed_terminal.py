@@ -6,6 +6,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+import aiohttp
 import pytest
 
 from synapsed.api import attached_terminals
@@ -23,6 +24,7 @@ from synapsed.shared.attach_frames import (
     frame,
 )
 from tests.api.serving import Api
+from tests.fakes.control import FakeAttachment
 
 AGENT = "synapse-claude-8100"
 
@@ -141,6 +143,32 @@ async def test_the_end_of_the_program(api: Api) -> None:
 async def test_a_client_that_leaves_lets_go_of_the_agent(api: Api) -> None:
     async with opened(api) as (_, frames):
         await greeted(frames)
+    (attachment,) = api.control.attachments
+    async with asyncio.timeout(30):
+        while not attachment.closed:
+            await asyncio.sleep(0)
+
+
+async def _never(_: bytes) -> None:
+    await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("framed", [True, False])
+async def test_one_that_leaves_while_the_program_reads_no_keys_lets_go_of_it(
+    api: Api, monkeypatch: pytest.MonkeyPatch, framed: bool
+) -> None:
+    """The program hangs, says nothing, and takes no key: else its window would be that of a client that is gone."""
+    monkeypatch.setattr(attached_terminals, "UNREAD_S", 0.5)
+    monkeypatch.setattr(attached_terminals, "BEAT_S", 0.01)
+    monkeypatch.setattr(FakeAttachment, "write", lambda _, data: _never(data))
+    if framed:
+        async with opened(api) as (_, frames):
+            await greeted(frames)
+            frames.send(KEYS, b"x")
+    else:
+        patience = aiohttp.ClientWSTimeout(ws_close=0.1)
+        async with api.http.ws_connect("/agents/claude/terminal", timeout=patience) as terminal:
+            await terminal.send_bytes(b"x")
     (attachment,) = api.control.attachments
     async with asyncio.timeout(30):
         while not attachment.closed:
