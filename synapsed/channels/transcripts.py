@@ -3,12 +3,14 @@ Pure.
 """
 
 import json
-import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from synapsed.profiles.channel_spec import Line, Listing, ToolLine, Transcript, UsageLine
+
+NUMBER_MAX = 1 << 53
+"""Largest number that counts: no program uses as much, and sums of them are no larger than the database can hold."""
 
 
 def place(spec: Transcript, home: Path, env: Mapping[str, str]) -> tuple[Path, str]:
@@ -111,6 +113,6 @@ def _usage_in(record: Mapping[str, Any], line: UsageLine) -> dict[str, int | flo
 
 def _number(record: Mapping[str, Any], path: str | None) -> int | float | None:
     value = at_path(record, path) if path is not None else None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= NUMBER_MAX:
         return None
     return value

@@ -458,7 +458,8 @@ class AppServerChannel:
     def _hear(self, message: _Json) -> None:
         method, params = message.get("method"), message.get("params")
         if not isinstance(method, str):
-            self._hear_answer(message)
+            if self._thread is not None and words_of(message, "result.thread.id") == self._thread:
+                self._hear_state(at_path(message, "result.thread.status"))
             return
         params = params if isinstance(params, dict) else {}
         thread = params.get("threadId")
@@ -480,14 +481,11 @@ class AppServerChannel:
             self._hear_in_thread(method, params)
         self._tell()
 
-    def _hear_answer(self, message: _Json) -> None:
-        """Takes the state of the thread from an answer: here, in its order among the messages, and not when the caller
-        continues."""
-        if self._thread is not None and words_of(message, "result.thread.id") == self._thread:
-            self._busy = at_path(message, "result.thread.status.type") == "active"
-            flags = at_path(message, "result.thread.status.activeFlags")
-            if not self._greeted and not (self._busy and (flags is None or WAITS in _list(flags))):
-                self._questions.close_all()  # answered while there was no connection
+    def _hear_state(self, status: Any) -> None:
+        """Takes the thread's state in its order among the messages, and not when the caller continues."""
+        self._busy, flags = at_path(status, "type") == "active", at_path(status, "activeFlags")
+        if not self._greeted and not (self._busy and (flags is None or WAITS in _list(flags))):
+            self._questions.close_all()  # answered while there was no connection
 
     def _hear_thread(self, params: _Json) -> None:
         thread = params.get("thread")

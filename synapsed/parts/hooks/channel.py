@@ -124,7 +124,10 @@ class HookChannel:
             while self._emit is not None:
                 reports = await asyncio.to_thread(self._take)
                 for report in reports:
-                    await self._tell(report)
+                    try:
+                        await self._tell(report)
+                    except Exception:  # noqa: BLE001  # of another shape: those behind it are told
+                        _log.exception("a hook's report is not understood", agent=self._context.agent_id)
                 if reports:
                     await asyncio.to_thread(self._settle, self._durable_ns)
                 if len(reports) < TAKEN_MAX:
@@ -194,7 +197,7 @@ class HookChannel:
         try:
             path = self._transcript or transcripts.locate(spec, self._context.home, self._context.conversation)
             return None if path is None else transcripts.read_turn(path, spec, key)
-        except OSError as error:
+        except (OSError, ValueError) as error:  # it is no path, for example
             _log.debug("transcript cannot be read", agent=self._context.agent_id, error=str(error))
             return None
 
@@ -204,7 +207,7 @@ class HookChannel:
             return False
         try:
             stat = self._transcript.stat()
-        except OSError:
+        except (OSError, ValueError):
             return False
         seen, self._seen = self._seen, (stat.st_size, stat.st_mtime_ns)
         return seen != self._seen

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from synapsed.channels.adapters import NO_ADAPTERS, known, side_channels
 from synapsed.channels.launch_additions import needs_port
@@ -107,6 +108,31 @@ async def test_a_turn_of_claude(launch: Launch, channel: HookChannel) -> None:
     assert (asked.tool, asked.input) == ("Bash", {"command": "ls"})
     assert isinstance(ended, TurnEnded)
     assert (ended.answer, ended.turn, ended.at_ns) == ("**Hi** 日本", "p1", end)
+
+
+async def test_a_transcript_that_is_at_no_path(launch: Launch, channel: HookChannel) -> None:
+    launch.report("SessionStart", {"session_id": "s1", "transcript_path": "/\0"})
+    launch.report("UserPromptSubmit", claude(prompt="hello"))
+    await channel.poll()
+    launch.report("Stop", claude(last_assistant_message="Hi"))
+    await rested(channel)
+    assert shape(launch.facts) == [SessionStarted, PromptAccepted, TurnEnded]
+
+
+async def test_a_report_that_is_not_understood_takes_no_other_along(
+    launch: Launch, channel: HookChannel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        monkeypatch.undo()
+        raise TypeError("a defect")
+
+    monkeypatch.setattr(channel, "_tell_background", broken)
+    launch.report("SessionStart", {"session_id": "s1"})
+    launch.report("UserPromptSubmit", claude(prompt="hello"))
+    with capture_logs() as logs:
+        await channel.poll()
+    assert [line["event"] for line in logs if line["log_level"] == "error"] == ["a hook's report is not understood"]
+    assert shape(launch.facts) == [PromptAccepted]
 
 
 async def test_what_runs_in_the_background_is_told_at_a_turns_end(launch: Launch, channel: HookChannel) -> None:

@@ -90,7 +90,9 @@ def test_requests_of_one_turn_are_added_up(
     assert used(records, line_of(library, cli)) == expected
 
 
-@pytest.mark.parametrize("given", [None, True, "7", -1, float("nan"), float("inf"), [], {}])
+@pytest.mark.parametrize(
+    "given", [None, True, "7", -1, float("nan"), float("inf"), pytest.param(10**400, id="huge"), [], {}]
+)
 def test_what_is_no_number_does_not_count(library: ProfileLibrary, given: Any) -> None:
     assert used([claude("a", given, given) | {}], line_of(library, "claude")) == counts(
         model="m", cache_read_tokens=5, cache_write_tokens=7
