@@ -2,8 +2,8 @@
 
 `running` puts the part together. `externals` shows both kinds to the API and the supervisor, with a `courier` for each
 task that is under way; `questions` reports what they ask a person; `addressbook` and `discovery` keep and find the
-agents. `remote` and `synapse_a2a` speak to them, by `remote_protocol`. `hosts` brings the control sockets of other
-hosts here.
+agents. `remote`, `first_a2a` and `synapse_a2a` speak to them, by `remote_protocol`; `loop_thread` is where A2A's SDK
+runs. `hosts` brings the control sockets of other hosts here.
 """
 
 import re

@@ -41,7 +41,7 @@ async def test_it_begins_again_after_its_end(beside: LoopThread):
     assert await beside.run(name()) == "beside"
 
 
-class Held:
+class HeldWork:
     """Work that ends when it is cancelled, and then takes its time for that."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Held:
 
 
 async def test_a_cancellation_waits_until_the_work_is_over(beside: LoopThread):
-    held = Held()
+    held = HeldWork()
     asking = asyncio.create_task(beside.run(held.work()))
     assert await asyncio.to_thread(held.begun.wait, PATIENCE_S)
     asking.cancel()
@@ -72,7 +72,7 @@ async def test_a_cancellation_waits_until_the_work_is_over(beside: LoopThread):
 
 
 async def test_work_that_is_cancelled_before_it_began_never_begins(beside: LoopThread):
-    held = Held()
+    held = HeldWork()
     asking = asyncio.create_task(beside.run(held.work()))
     await asyncio.sleep(0)
     asking.cancel()
@@ -83,7 +83,7 @@ async def test_work_that_is_cancelled_before_it_began_never_begins(beside: LoopT
 
 @pytest.mark.parametrize("cancelled", [False, True])
 async def test_items_are_made_there_and_their_stream_is_closed(beside: LoopThread, cancelled: bool):
-    held, found = Held(), []
+    held, found = HeldWork(), []
 
     async def read() -> None:
         async with aclosing(beside.items(held.items())) as items:
