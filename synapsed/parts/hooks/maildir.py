@@ -6,6 +6,7 @@ Taking moves a file, settling deletes it: a report that was taken but is not set
 again. Unreadable files go to `bad/`. Everything here blocks on the disk: call it in a thread.
 """
 
+import errno
 import os
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -103,8 +104,13 @@ class Maildir:
 
     def _read(self, path: Path) -> tuple[Report | None, bool]:
         """Returns the report, and True if it is whole. A broken report still has its event's name."""
-        with open_regular(path) as file:
-            content = file.read(FILE_MAX_BYTES + 1)
+        try:
+            with open_regular(path) as file:
+                content = file.read(FILE_MAX_BYTES + 1)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            return None, False  # a bad sector stays one: all reports behind it would wait for ever
         head = _HEAD.match(content)
         if head is None:
             return None, False

@@ -1,8 +1,10 @@
+import errno
 import json
 import os
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from synapsed.channels.launch_additions import LaunchContext
 from synapsed.parts.hooks import maildir
 from synapsed.parts.hooks.maildir import Maildir
+from synapsed.shared.files import open_regular
 from tests.channels.conftest import Launch
 
 
@@ -70,6 +73,21 @@ def test_a_report_that_cannot_be_moved_does_not_lose_those_before_it(
         box.take()
     monkeypatch.undo()
     assert [report.payload["n"] for report in box.take()] == [1, 2]
+
+
+def test_a_report_on_a_bad_sector_holds_up_none_behind_it(launch: Launch, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(2):
+        launch.report("Stop", {"n": number})
+    lost = launch.names("new")[0]
+
+    def refuse(path: Path) -> BinaryIO:
+        if path.name == lost:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return open_regular(path)
+
+    monkeypatch.setattr(maildir, "open_regular", refuse)
+    assert [report.payload["n"] for report in Maildir(launch.context.hooks).take()] == [1]
+    assert launch.names("bad") == [lost]
 
 
 def test_broken_report_still_says_what_happened_and_is_kept_for_a_person(launch: Launch) -> None:
