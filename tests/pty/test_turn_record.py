@@ -26,6 +26,7 @@ TYPED = {
     "taken": True,
     "worked_without": True,
     "typings": 2,
+    "lag": 3.0,
     "prompt": "> ",
     "before": [7, 8],
     "stood": [9],
