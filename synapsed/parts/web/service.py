@@ -41,8 +41,10 @@ class Web(Running):
         from synapsed.parts.web.tls import TlsService, settings_of
 
         service = TlsService(settings_of(self._kernel), self._kernel, serving, on_use=self.use)
-        await service.look()
-        self._at_work.append(asyncio.create_task(service.run()))
+        try:
+            await service.look()
+        finally:  # what fails now is tried again
+            self._at_work.append(asyncio.create_task(service.run()))
 
     def use(self, pair: "Pair", addresses: list[str]) -> None:
         """Takes the pair of the listener with TLS, and its addresses."""
