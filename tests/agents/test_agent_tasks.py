@@ -166,12 +166,15 @@ async def test_a_sweep_that_fails_is_not_the_last(world: World, monkeypatch: pyt
     await world.start(ready=False)
     await world.send(AGENT)
 
+    failed = list[str]()
+
     def fail() -> None:
-        raise OSError("too many open files")
+        failed.append("too many open files")
+        raise OSError(failed[-1])
 
     monkeypatch.setattr(world.manager._memory, "look", fail)
-    with pytest.raises(OSError, match="too many"):
-        world.clock.advance(1.0)
+    world.clock.advance(1.0)
+    assert failed
     monkeypatch.undo()
     assert not await world.manager.terminals.interrupt(AGENT)  # what that one has begun is done
     world.link.seen = type(world.link.seen)(Activity.READY, "fake", None, can_receive=True)
