@@ -105,7 +105,7 @@ def test_a_window_harms_no_agent(window: Window, agent: str, person: Person, dae
         for size in window.sizes[1:]:
             there.resize(*size)
         eventually(lambda: daemon.size(agent) == window.seen, f"the program's is {window.seen}: {daemon.size(agent)}")
-        assert daemon.ready(agent)["held"] is None
+        eventually(lambda: daemon.ready(agent)["held"] is None, "nothing holds messages back once the window is drawn")
         assert daemon.answer(agent, "echo narrow").rstrip("\n") == "narrow"
         window.leaves(there)
 

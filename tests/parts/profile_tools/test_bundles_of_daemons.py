@@ -135,13 +135,16 @@ def at_a_terminal(daemon: Daemon, answer: str, *words: str) -> int:
         os.environ.clear()
         os.environ.update(daemon.env)
         os.execv(sys.executable, [sys.executable, "-m", "synapsectl", *words])
-    os.write(master, f"{answer}\n".encode())
+    shown = b""
     while True:
         try:
-            if not os.read(master, 4096):
+            if not (data := os.read(master, 4096)):
                 break
         except OSError:  # its end, on Linux
             break
+        asked, shown = b"[y/N]" in shown, shown + data
+        if b"[y/N]" in shown and not asked:  # what is typed before the question is dropped
+            os.write(master, f"{answer}\n".encode())
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     os.close(master)
     return status
