@@ -78,7 +78,9 @@ def test_an_accounts_file_that_has_another_date_is_another(tmp_path: Path, jump:
 def test_no_bundle_that_counts_goes_for_its_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: float) -> None:
     """One that was only looked at may: it can be taken again."""
     clock, shelf = FakeClock(), Shelf(tmp_path)
-    monkeypatch.setattr("synapsed.parts.profile_tools.bundles.shelf.time", SimpleNamespace(time=clock.wall))
+    monkeypatch.setattr(
+        "synapsed.parts.profile_tools.bundles.shelf.time", SimpleNamespace(time=clock.wall, monotonic=clock.monotonic)
+    )
     counts, looked_at = shelf.place("a" * 64), shelf.place("b" * 64)
     for place in (counts, looked_at):
         dated(place / "about.json", clock.wall())
