@@ -87,6 +87,7 @@ async def serving(control: FakeControl, home: Path, **limits: Any) -> AsyncGener
     await parts.open_wanted(agents=True)
     control.elsewhere = parts.carriers[ELSEWHERE.name]
     parts.started()
+    parts._order += ["a2a", *running]
     parts._running |= {"a2a": A2aPart(A2aSdk(control.tasks, control.events, pushes)), **running}
     security = limits.pop("security", None) or Security(
         directory=control.directory,

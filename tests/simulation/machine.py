@@ -419,6 +419,9 @@ class SimForeground:
     def computes(self, group: int) -> bool:
         return False
 
+    def computes_or_relays(self, group: int) -> tuple[bool, bool]:
+        return self.computes(group), False
+
     def acts(self, group: int, since: float) -> bool:
         return False
 

@@ -81,7 +81,7 @@ async def test_one_that_forgot_its_earlier_tasks_is_not_sent_the_message_again(h
     assert (agent.taken, task.status) == (["one", "two"], TaskState.FAILED)
     assert task.error is not None
     assert task.error.code == "UNDELIVERED"
-    assert "it does not know its earlier tasks any more); it is not sent again" in task.error.message
+    assert "it does not know its earlier tasks any more), and it is not sent again" in task.error.message
 
 
 async def test_where_nothing_shows_that_it_forgot_the_second_time_is_told(here: Here) -> None:

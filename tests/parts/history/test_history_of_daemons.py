@@ -114,7 +114,8 @@ def test_an_agent_sees_its_own(daemon: Daemon) -> None:
 
 def test_it_can_be_switched_off(daemon: Daemon) -> None:
     daemon.start()
-    assert (daemon.home / "state" / "history.db").exists()
+    daemon.start_agent()
+    eventually((daemon.home / "state" / "history.db").exists, "the history of the first agent begins")
     daemon.end()
     daemon.config_file.write_text(f"{NO_PORTS}[history]\nenabled = false\n")
     daemon.start()

@@ -183,7 +183,7 @@ def test_it_is_fetched_once_and_from_there_alone(taker: Taker, unread: None, mon
         "/large": (200, {}, bytes(10_001)),
     }
     refused: list[tuple[str, type[SynapsedError], str]] = [
-        ("/moved", Unreachable, "elsewhere .*curl -L -o FILE URL"),
+        ("/moved", Unreachable, "redirects to .*curl -L -o FILE URL"),
         ("/nothing", Unreachable, "answered 404"),
         ("/large", TooLarge, "larger than a bundle may be"),
     ]
