@@ -125,8 +125,7 @@ class SessionServerChannel:
         self._session: str | None = None
         """Id of the program's conversation, which the program has made. It is saved in a file for the next daemon."""
         self._given: tuple[str, str] | None = None
-        """The message that was given last (synapsed's own, if own ones can be recognised), and its session; saved in
-        the same file."""
+        """The last message given (a synapsed one, if those can be recognised), and its session; saved in that file."""
         self._remembered = ""
         self._writing = threading.Lock()  # two threads may write: the last state must be written last
         self._children: set[str] = set()
@@ -258,8 +257,7 @@ class SessionServerChannel:
                 await asyncio.wait_for(self._retry.wait(), RETRY_SECONDS)
 
     def _not_understood(self, error: Exception) -> None:
-        """Logs the reason for the end of a connection; a repeated reason only once, because the server may give it
-        again at once."""
+        """Logs the reason for the end of a connection, once if it is repeated: the server may give it again at once."""
         if (told := f"{type(error).__name__}: {error}") != self._puzzled:
             self._puzzled = told
             _log.error("its server says what is not understood", agent=self._context.agent_id, exc_info=error)
