@@ -317,7 +317,7 @@ async def test_an_agent_is_started_on_an_earlier_conversation(world: World) -> N
 async def test_an_earlier_conversation_where_newer_versions_alone_know_the_way_back(
     world: World, version: str, resumed: bool
 ) -> None:
-    """The version is read when the program starts. If it is too old to go on, it begins anew, and synapsed says so."""
+    """The version is read when the program starts. If it is too old to go on, it starts over, and synapsed says so."""
     folder = world.paths.state.parent / "profiles"
     way = '[[versions]]\nsince = "1.1.0"\n[versions.resume]\nargs = ["--session-id", "{conversation}"]\n'
     (folder / "grown.toml").write_text(f'command = "sh"\nmodel = true\nversion = {{}}\n{way}')

@@ -172,7 +172,7 @@ async def test_without_a_foreground_group_the_keeper_itself_is_not_hit(lab: Lab)
     keeper = await lab.python(
         "import fcntl,os,signal,termios,time\n"
         "signal.signal(signal.SIGHUP,signal.SIG_IGN)\n"
-        "fcntl.ioctl(0,termios.TIOCNOTTY)\n"  # the terminal is nobody's any more: its foreground group is 0
+        "fcntl.ioctl(0,termios.TIOCNOTTY)\n"  # the terminal belongs to no session now: its foreground group is 0
         "os.write(1,b'alone\\n')\n"
         "while True: time.sleep(0.01)"
     )

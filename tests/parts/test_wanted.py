@@ -176,7 +176,7 @@ async def test_a_file_of_it_opens_it(face: Face, world: World, store: SqliteStor
         folder = not path.suffix
         path.mkdir(parents=True) if folder else path.parent.mkdir(parents=True, exist_ok=True)
         async with open_parts([face], kernel, agents=False) as parts:
-            assert open_of(parts) == set(), "an empty folder is none"
+            assert open_of(parts) == set(), "an empty folder wants no part"
             (path / "one.json" if folder else path).write_text("")
             await parts.open_wanted(agents=False)
             assert set(parts._running) | set(parts.problems) == {face.name}
