@@ -351,7 +351,7 @@ def judge(
             verdict.fault("stranded", letter)
         if evidence.times[letter.word] > 1 or evidence.answered[letter.word] > 1:
             count = f"{evidence.times[letter.word]} times, answered {evidence.answered[letter.word]} times"
-            if letter.status == "canceled" and evidence.repeats(letter.word, happenings):
+            if letter.status in ("canceled", "completed") and evidence.repeats(letter.word, happenings):
                 verdict.count("turns in which a program asked again and again after the clock was set")
             else:
                 verdict.fault("doubled", f"{letter}: {count}")

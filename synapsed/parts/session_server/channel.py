@@ -44,11 +44,15 @@ from synapsed.model.facts import (
     TurnUsed,
 )
 from synapsed.parts.session_server.messages import (
+    AHEAD_MS,
     Message,
+    Repeats,
     completed_ms,
     created_ms,
     how_it_ended,
     id_of,
+    is_ahead,
+    newest,
     number,
     object_in,
     objects,
@@ -56,7 +60,9 @@ from synapsed.parts.session_server.messages import (
     replies_to,
     role_of,
     text_of,
+    up_to_answer,
     updated,
+    why_no_answer,
     word,
 )
 from synapsed.shared.files import write_whole
@@ -82,18 +88,8 @@ TURNS_OPEN_MAX = 50
 TEXTS_MAX = 1000
 MESSAGE_MAX = 2000
 """Characters of an error's text."""
-DATE_MAX_MS = 1 << 53
-"""Latest date that is accepted from a program, in Unix milliseconds; a later one is replaced by it."""
 COMPACTION = "compaction"
 """Type of the part with which the program begins to shorten a conversation that is too long for the model."""
-SILENT = "the program ended the turn without a word"
-BEHIND = (
-    ": the clock was set back, and its conversation has messages that are dated later than now; "
-    "'synapsectl send --new-conversation' begins another one"
-)
-AHEAD_MS = 1000
-"""Milliseconds by which a message may be dated later than now without being treated as dated before the clock was set
-back."""
 ABORTED = "MessageAbortedError"
 """The server's name for a turn that a person stopped."""
 
@@ -107,9 +103,9 @@ class SessionServerChannel:
 
     _puzzled = ""
     """The last logged message about content from the server that is not understood."""
-
     _grown: str | None = None
     """The part whose piece was reported last."""
+    _repeats = Repeats()
 
     def __init__(self, *, name: str, channel: Channel, context: LaunchContext) -> None:
         self.name = name
@@ -171,15 +167,12 @@ class SessionServerChannel:
     def _ns_at(self, wall_ms: int) -> int:
         """Converts a time from the program (Unix milliseconds, cut off, so the end of the millisecond counts) to the
         monotonic clock; 0 becomes now."""
-        return (
-            round(self._dates.instant((min(wall_ms, DATE_MAX_MS) + 1) / 1000) * 1e9) if wall_ms else time.monotonic_ns()
-        )
+        return round(self._dates.instant((wall_ms + 1) / 1000) * 1e9) if wall_ms else time.monotonic_ns()
 
     async def last_answer(self, since_ns: int, is_ours: Callable[[str], bool]) -> str | None:
         """Returns the answer to the last prompt since `since_ns`, or to synapsed's own prompt if that can be
         recognised. A date later than now was written before the clock was set back."""
-        session = self._session
-        if session is None:
+        if (session := self._session) is None:
             return None
         since_ms, now_ms = (int(self._dates.of(at) * 1000) for at in (since_ns / 1e9, time.monotonic()))
         try:
@@ -318,8 +311,8 @@ class SessionServerChannel:
             return
         ours, self._session = self._session is not None, session
         messages = await self._messages(session, None)
-        users = [m for m in messages if role_of(m) == "user"]
-        for user in (user for user in self._newest(messages, users) if id_of(user) not in self._known):
+        users, given = [m for m in messages if role_of(m) == "user"], self._given[0] if self._given else None
+        for user in (user for user in newest(messages, given) if id_of(user) not in self._known):
             self._accept(session, id_of(user), text_of(user), created_ms(user))
         if users and ours:  # in a conversation that is taken over the tools ran earlier
             for part in (p for one in replies_to(messages, id_of(users[-1])) for p in objects(one.get("parts"))):
@@ -329,12 +322,6 @@ class SessionServerChannel:
             await self._end_turns(session, told=False)
             if self._open:
                 self._looks.spawn(self._look_again(session), name=f"{self._context.agent_id} look")
-
-    def _newest(self, messages: list[Message], users: list[Message]) -> list[Message]:
-        """Returns the last prompt, and the one that was given last, if it has no reply: after the clock was set back it
-        is sorted before older ones."""
-        given = [user for user in users[:-1] if self._given is not None and id_of(user) == self._given[0]]
-        return [*(user for user in given if not replies_to(messages, id_of(user))), *users[-1:]]
 
     async def _has_plugins(self) -> bool:
         """Returns True if the program may have plugins; also if it does not answer that."""
@@ -453,6 +440,16 @@ class SessionServerChannel:
         elif role == "assistant" and how_it_ended(message) == "goes on":
             text = "\n\n".join(self._texts.pop(id_, {}).values())
             self._progress(id_, text, completed_ms(message), session, parent_of(message))
+        elif role == "assistant" and self._last_open(session) is not None:
+            before, self._repeats = self._repeats, self._repeats.after(message)
+            if self._repeats.found and self._repeats != before:
+                self._looks.spawn(self._stop_repeating(session), name=f"{self._context.agent_id} repeats")
+
+    async def _stop_repeating(self, session: str) -> None:
+        """Stops a turn in which the program asks its model the same again and again; by itself it never ends."""
+        assert self._client is not None
+        async with self._client.post(f"{self._base}/session/{session}/abort", json={}) as response:
+            response.raise_for_status()
 
     def _hear_part(self, given: Mapping[str, Any]) -> None:
         part = given.get("part")
@@ -508,6 +505,7 @@ class SessionServerChannel:
 
     def _accept(self, session: str, id_: str, text: str, created_ms: int) -> None:
         self._error = {}
+        self._repeats = Repeats()
         self._known[id_] = None
         self._open[id_] = session
         for kept in (self._known, self._open):
@@ -545,14 +543,16 @@ class SessionServerChannel:
             if self._open.pop(user, None) is None:
                 continue  # another look has ended it meanwhile
             replies = replies_to(messages, user, *self._continued.pop(user, ()))
+            if repeated := self._repeats.found:
+                replies, self._error = up_to_answer(replies), {}
             for reply in replies[:-1]:
                 self._progress(id_of(reply), text_of(reply), completed_ms(reply), session, user)
             line = self._channel.usage
             if line is not None and (found := used(replies, line)) is not None:
                 now = time.monotonic_ns()
                 self._say(TurnUsed(channel=self.name, at_ns=now, session=session, turn=user, **found))
-            ahead = max(map(created_ms, messages), default=0) > self._dates.of(time.monotonic()) * 1000 + AHEAD_MS
-            self._end_turn(session, user, replies, silent=SILENT + BEHIND if ahead else SILENT)
+            ahead = is_ahead(messages, self._dates.of(time.monotonic()) * 1000)
+            self._end_turn(session, user, replies, silent=why_no_answer(repeated=repeated, ahead=ahead))
         self._texts.clear()
 
     def _end_turn(self, session: str, user: str, replies: list[Message], *, silent: str) -> None:

@@ -3,6 +3,7 @@
 
 import math
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from synapsed.channels import at_path, clean
@@ -10,6 +11,39 @@ from synapsed.shared.outside_json import NotJson, read_object
 from synapsed.shared.sse_parser import SseEvent
 
 type Message = dict[str, Any]
+
+SILENT = "the program ended the turn without a word"
+REPEATED = "the program asked its model for the same answer again and again, so the turn was stopped"
+BEHIND = (
+    ": the clock was set back, and its conversation has messages that are dated later than now; "
+    "'synapsectl send --new-conversation' begins another one"
+)
+AHEAD_MS = 1000
+"""Milliseconds by which a message may be dated later than now without being treated as dated before the clock was set
+back."""
+DATE_MAX_MS = 1 << 53
+"""Latest date that is accepted from a program, in Unix milliseconds; a later one is replaced by it."""
+ANSWERS_MAX = 3
+"""Complete answers to one message after which the program is held to repeat itself. A message has one answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """The complete answers to the message that the program answers now: the message's id, and theirs."""
+
+    parent: str | None = None
+    answers: frozenset[str] = frozenset()
+
+    @property
+    def found(self) -> bool:
+        """True if the program repeats itself."""
+        return len(self.answers) >= ANSWERS_MAX
+
+    def after(self, message: Message) -> "Repeats":
+        """Returns what is known after an assistant's message, which may be reported several times."""
+        if how_it_ended(message) != "answered" or (parent := parent_of(message)) is None:
+            return self
+        return Repeats(parent, (self.answers if parent == self.parent else frozenset()) | {id_of(message)})
 
 
 def id_of(message: Message) -> str:
@@ -56,6 +90,29 @@ def replies_to(messages: list[Message], *users: str) -> list[Message]:
     return [m for m in messages if role_of(m) == "assistant" and parent_of(m) in users]
 
 
+def newest(messages: list[Message], given: str | None) -> list[Message]:
+    """Returns the last prompt, and before it the one that was given last, if that has no reply: after the clock was set
+    back it is sorted before older ones."""
+    users = [message for message in messages if role_of(message) == "user"]
+    return [*(user for user in users[:-1] if id_of(user) == given and not replies_to(messages, given)), *users[-1:]]
+
+
+def up_to_answer(replies: list[Message]) -> list[Message]:
+    """Returns the replies up to the first complete answer; none if none is complete."""
+    ends = [n for n, reply in enumerate(replies, 1) if how_it_ended(reply) == "answered"]
+    return replies[: ends[0]] if ends else []
+
+
+def is_ahead(messages: list[Message], now_ms: float) -> bool:
+    """Returns True if a message is dated later than now, so the clock was set back."""
+    return max(map(created_ms, messages), default=0) > now_ms + AHEAD_MS
+
+
+def why_no_answer(*, repeated: bool, ahead: bool) -> str:
+    """Returns the words for a turn that ended without an answer to its message and without an error."""
+    return (REPEATED if repeated else SILENT) + (BEHIND if ahead else "")
+
+
 def object_in(event: SseEvent) -> dict[str, Any] | None:
     """Returns the JSON object in an event's data; None if it is not an object."""
     with suppress(NotJson):
@@ -73,4 +130,5 @@ def word(value: Any, path: str) -> str | None:
 
 
 def number(value: Any) -> int:
-    return int(value) if isinstance(value, int | float) and math.isfinite(value) else 0
+    """Returns a time in Unix milliseconds, at most DATE_MAX_MS; 0 if it is none."""
+    return min(int(value), DATE_MAX_MS) if isinstance(value, int | float) and math.isfinite(value) else 0

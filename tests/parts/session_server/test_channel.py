@@ -28,6 +28,7 @@ from synapsed.model.facts import (
 )
 from synapsed.parts.session_server import channel as session_server
 from synapsed.parts.session_server.channel import SessionServerChannel
+from synapsed.parts.session_server.messages import BEHIND, REPEATED, SILENT
 from tests.channels.conftest import Launch
 from tests.real.script import expected_answer
 from tests.support.listening import listening
@@ -52,6 +53,9 @@ class Server:
         """So many times they were asked for."""
         self.deaf = 0
         """So many connections are taken and never answered."""
+        self.aborted: list[str] = []
+        self.parent = "msg_u1"
+        """The message that the aborted reply answers."""
         self.port = 0
         self._listeners: list[web.StreamResponse] = []
         self._listening = asyncio.Event()
@@ -65,6 +69,7 @@ class Server:
         app.router.add_get("/session", self._all)
         app.router.add_get("/session/status", self._statuses)
         app.router.add_get("/session/{id}/message", self._listed)
+        app.router.add_post("/session/{id}/abort", self._abort)
         self._server = contextlib.AsyncExitStack()
         self.port = await self._server.enter_async_context(listening(app, self.port))
 
@@ -107,6 +112,14 @@ class Server:
         if text:
             await self.event("message.part.updated", sessionID="ses_1", part=part, time=_now_ms())
         await self.event("message.updated", sessionID="ses_1", info=info)
+
+    async def _abort(self, request: web.Request) -> web.Response:
+        self.aborted.append(request.match_info["id"])
+        error = {"name": "MessageAbortedError", "data": {"message": "Aborted"}}
+        await self.event("session.error", sessionID=request.match_info["id"], error=error)
+        await self.reply("half", "msg_aborted", finish=None, parent=self.parent, error=error)
+        await self.idle()
+        return web.json_response(True)
 
     async def idle(self) -> None:
         await self.event("session.idle", sessionID="ses_1")
@@ -369,7 +382,42 @@ async def test_a_turn_that_ends_without_a_word(server: Server, facts: Facts, mak
     await server.prompt("hello")
     await server.idle()
     failed = await facts.until(TurnFailed)
-    assert (failed.turn, failed.code, failed.message) == ("msg_u1", "MODEL_ERROR", session_server.SILENT)
+    assert (failed.turn, failed.code, failed.message) == ("msg_u1", "MODEL_ERROR", SILENT)
+
+
+async def test_a_program_that_answers_an_older_message_again_and_again(
+    server: Server, facts: Facts, make: Make
+) -> None:
+    """By a clock that was set back it takes an older message for the last one, and never ends by itself."""
+    await make().open(facts)
+    await server.listened_to()
+    await server.prompt("older", "msg_u0")
+    await server.reply("older words", "msg_a", parent="msg_u0")
+    await server.idle()
+    await facts.until(TurnEnded)
+    for message in server.messages:
+        message["info"]["time"]["created"] += 3_600_000
+    await server.prompt("hello")
+    server.parent = "msg_u0"
+    for n in range(3):
+        assert server.aborted == []
+        await server.reply("older words", f"msg_a{n}", parent="msg_u0")
+        await server.event("message.updated", sessionID="ses_1", info=server.messages[-1]["info"])
+    failed = await facts.until(TurnFailed)
+    assert (failed.turn, failed.code, failed.message) == ("msg_u1", "MODEL_ERROR", REPEATED + BEHIND)
+    assert server.aborted == ["ses_1"]
+
+
+async def test_a_program_that_answers_its_message_again_and_again(server: Server, facts: Facts, make: Make) -> None:
+    """Its first answer is the answer."""
+    await make().open(facts)
+    await server.listened_to()
+    await server.prompt("hello")
+    await server.reply("it lists files", "msg_a0", finish="tool-calls")
+    for n in range(1, 4):
+        await server.reply(f"answer {n}", f"msg_a{n}")
+    ended = await facts.until(TurnEnded)
+    assert (ended.turn, ended.answer, server.aborted) == ("msg_u1", "answer 1", ["ses_1"])
 
 
 async def test_a_turn_that_ended_without_a_word_while_nobody_listened(

@@ -27,6 +27,7 @@ from synapsed.model.facts import (
 from synapsed.parts.session_server import channel as session_server
 from synapsed.parts.session_server import delivery
 from synapsed.parts.session_server.delivery import SessionDelivery
+from synapsed.parts.session_server.messages import BEHIND, SILENT
 from tests.channels.conftest import Launch
 from tests.parts.session_server.test_channel import DEADLINE, Facts, Server
 from tests.support.listening import listening
@@ -330,7 +331,7 @@ async def test_the_next_daemon_ends_a_message_that_a_clock_set_back_put_before_o
     await after.open(facts)
     try:
         failed = await facts.until(TurnFailed)
-        assert (failed.turn, failed.message) == (key, session_server.SILENT + session_server.BEHIND)
+        assert (failed.turn, failed.message) == (key, SILENT + BEHIND)
     finally:
         await after.close()
 
