@@ -330,6 +330,10 @@ class _Evidence:
         return [request for request in self.requests if mark in request.user]
 
 
+REPEATED = 3
+"""Answers to one message after which synapsed stops a turn."""
+
+
 def unaccounted(tried: Iterable[str], taken: Iterable[str], letters: Sequence[Letter]) -> Iterator[str]:
     """What is wrong between the words that were `tried` to be sent, those of them that the daemon said it had `taken`,
     and what it knows. One that was tried when the daemon was killed may be known or not, but once."""
@@ -351,7 +355,8 @@ def judge(
             verdict.fault("stranded", letter)
         if evidence.times[letter.word] > 1 or evidence.answered[letter.word] > 1:
             count = f"{evidence.times[letter.word]} times, answered {evidence.answered[letter.word]} times"
-            if letter.status in ("canceled", "completed") and evidence.repeats(letter.word, happenings):
+            stopped = letter.status == "canceled" or evidence.answered[letter.word] >= REPEATED
+            if stopped and evidence.repeats(letter.word, happenings):
                 verdict.count("turns in which a program asked again and again after the clock was set")
             else:
                 verdict.fault("doubled", f"{letter}: {count}")

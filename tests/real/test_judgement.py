@@ -99,7 +99,7 @@ def test_nothing_that_people_do_excuses_what_is_doubled_or_wrong(what: str) -> N
 
 
 def test_a_program_that_asks_again_and_again_after_the_clock_was_set_is_no_fault_of_ours() -> None:
-    """It was given the message once, and somebody stopped it."""
+    """It was given the message once, and a person stopped it, or synapsed after the third answer."""
     stopped, again = letter(status="canceled", reason="canceled"), [ARRIVED, ARRIVED]
     done = [did("cancel", word=WORD, told="canceled")]
     clock = Happening(what="clock", since=50.0, until=50.0)
@@ -107,6 +107,7 @@ def test_a_program_that_asks_again_and_again_after_the_clock_was_set_is_no_fault
     assert not faults([stopped], again, [*done, clock])
     assert faults([stopped], [request(f"Say {WORD}.", f"Say {WORD}.")], [*done, clock]) == {"doubled"}
     assert faults([letter()], again, [*done, clock]) == {"doubled"}
+    assert not faults([letter()], [*again, ARRIVED], [clock])
 
 
 def test_a_turn_of_which_a_killed_daemon_saw_nothing_may_have_had_no_word_after_the_clock_was_set() -> None:
