@@ -28,7 +28,8 @@ IN_PLACE = (
     ("synapsectl start claude --worktree", "synapsectl start dummy --worktree"),
     ("synapsectl start claude --name api", "synapsectl start dummy --name api"),
     ("synapsectl start claude", "synapsectl start dummy --name claude"),
-    ("-- aider", "-- sh"),
+    ("synapsectl start codex", "synapsectl start dummy --name codex"),
+    ("-- chatty", "-- sh"),
 )
 """A program of an account, and what stands in for it."""
 
@@ -68,7 +69,7 @@ STORY = (
     Typed("synapsectl start claude"),
     Typed("synapsectl start claude --name api --cwd ~/src/api"),
     Typed("synapsectl start claude --worktree login"),
-    Typed("synapsectl start generic --name aider -- aider"),
+    Typed("synapsectl start generic --name chatty -- chatty"),
     Typed("synapsectl worktree list"),
     Typed("synapsectl diff claude"),
     Typed("synapsectl worktree merge login"),
@@ -101,11 +102,14 @@ STORY = (
     Typed("synapsectl reload"),
     Typed("synapsectl notify test"),
     Typed("synapsectl restart claude --when-idle"),
+    Typed("synapsectl restart claude"),
+    Typed("synapsectl status claude --explain"),
     Typed("synapsectl version"),
     Typed("synapsectl version --json"),
     Typed("synapsectl upgrade --check"),
     Typed("synapsectl install --dry-run"),
     Typed("synapsectl doctor || true"),
+    Typed("synapsectl external list"),
     Typed("synapsectl fleet leave", "", 2),  # this host is in none
     Typed("synapsectl stop claude"),
     Typed("synapsectl stop claude --remove"),
