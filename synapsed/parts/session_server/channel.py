@@ -46,7 +46,7 @@ from synapsed.model.facts import (
 from synapsed.parts.session_server.messages import (
     AHEAD_MS,
     Message,
-    Repeats,
+    RepeatedAnswers,
     completed_ms,
     created_ms,
     how_it_ended,
@@ -105,7 +105,7 @@ class SessionServerChannel:
     """The last logged message about content from the server that is not understood."""
     _grown: str | None = None
     """The part whose piece was reported last."""
-    _repeats = Repeats()
+    _repeats = RepeatedAnswers()
 
     def __init__(self, *, name: str, channel: Channel, context: LaunchContext) -> None:
         self.name = name
@@ -505,7 +505,7 @@ class SessionServerChannel:
 
     def _accept(self, session: str, id_: str, text: str, created_ms: int) -> None:
         self._error = {}
-        self._repeats = Repeats()
+        self._repeats = RepeatedAnswers()
         self._known[id_] = None
         self._open[id_] = session
         for kept in (self._known, self._open):

@@ -28,7 +28,7 @@ ANSWERS_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Repeats:
+class RepeatedAnswers:
     """The complete answers to the message that the program answers now: the message's id, and theirs."""
 
     parent: str | None = None
@@ -39,11 +39,11 @@ class Repeats:
         """True if the program repeats itself."""
         return len(self.answers) >= ANSWERS_MAX
 
-    def after(self, message: Message) -> "Repeats":
+    def after(self, message: Message) -> "RepeatedAnswers":
         """Returns what is known after an assistant's message, which may be reported several times."""
         if how_it_ended(message) != "answered" or (parent := parent_of(message)) is None:
             return self
-        return Repeats(parent, (self.answers if parent == self.parent else frozenset()) | {id_of(message)})
+        return RepeatedAnswers(parent, (self.answers if parent == self.parent else frozenset()) | {id_of(message)})
 
 
 def id_of(message: Message) -> str:
