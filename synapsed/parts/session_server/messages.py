@@ -130,5 +130,5 @@ def word(value: Any, path: str) -> str | None:
 
 
 def number(value: Any) -> int:
-    """Returns a time in Unix milliseconds, at most DATE_MAX_MS; 0 if it is none."""
+    """Returns a time in Unix milliseconds, at most DATE_MAX_MS; 0 for any other value."""
     return min(int(value), DATE_MAX_MS) if isinstance(value, int | float) and math.isfinite(value) else 0
