@@ -142,10 +142,8 @@ class Decoder:
         return len(self._buffer)
 
     def feed(self, data: bytes | memoryview) -> list[Frame]:
-        """Returns the frames that `data` completes. Raises ProtocolError.
-
-        Then the frames before the wrong one in the same `data` are lost too: the caller closes the connection anyway.
-        """
+        """Returns the frames that `data` completes. Raises ProtocolError. Then the frames before the wrong one in the
+        same `data` are lost too: the caller closes the connection anyway."""
         if self._broken is not None:
             raise self._broken
         self._buffer += data

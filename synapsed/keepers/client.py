@@ -78,11 +78,8 @@ class KeeperClient:
         timeout: float = CONNECT_TIMEOUT_S,
     ) -> "KeeperClient":
         """Connects and shakes hands. Raises KeeperSilent if no answer comes in `timeout` seconds, KeeperLost for other
-        reasons.
-
-        `on_event` gets every event, in the loop, in order, Lost as the last. It may call `pause_output`; its exceptions
-        are logged.
-        """
+        reasons. `on_event` gets every event, in the loop, in order, Lost as the last. It may call `pause_output`; its
+        exceptions are logged."""
         client = cls(on_event)
         welcome: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
         client._requests[_WELCOME_KEY] = welcome
@@ -122,10 +119,8 @@ class KeeperClient:
 
     async def subscribe(self, offset: int | None, *, channel: str | None = None) -> int:
         """Requests the output from `offset` on (None: from now on), which then arrives as events. Returns the offset
-        where the output begins; waits for that as long as the keeper takes.
-
-        A second call replaces the first. Raises KeeperRefused `beyond_end`.
-        """
+        where the output begins; waits for that as long as the keeper takes. A second call replaces the first. Raises
+        KeeperRefused `beyond_end`."""
         return _int(await self._ask(frames.SUBSCRIBE, _with_channel(channel, offset=offset), timeout=None), "offset")
 
     async def write(self, data: bytes, input_id: str | None = None) -> WriteResult:
@@ -204,10 +199,8 @@ class KeeperClient:
         await self._ask(frames.SIGNAL, {"signum": int(signum), "target": target})
 
     async def stop(self, grace_s: float) -> int:
-        """Ends the program and all its descendants: TERM, `grace_s` seconds, KILL; 0 kills at once.
-
-        Returns the number of processes that could not be ended, when all others are gone. The event Exited follows.
-        """
+        """Ends the program and all its descendants: TERM, `grace_s` seconds, KILL; 0 kills at once. Returns the number
+        of processes that could not be ended, when all others are gone. The event Exited follows."""
         answer = await self._ask(frames.STOP, {"grace_s": grace_s}, timeout=grace_s + STOP_MARGIN_S)
         return _int(answer, "leftover")
 

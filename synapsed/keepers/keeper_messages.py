@@ -20,10 +20,8 @@ from synapsed.keeper.frames import Decoder, Frame, ProtocolError
 
 
 class KeeperRefused(SynapsedError):
-    """Error for a request that the keeper understood and refused; `reason` is its code (docs/keeper-protocol.md).
-
-    For a write, `details["written"]` is the number of bytes that had reached the program; 0 if it is missing.
-    """
+    """Error for a request that the keeper understood and refused; `reason` is its code (docs/keeper-protocol.md). For a
+    write, `details["written"]` is the number of bytes that had reached the program; 0 if it is missing."""
 
     code = "KEEPER_REFUSED"
 

@@ -206,10 +206,8 @@ def launch_error(errors: bytes) -> LaunchError | ProgramNotFound:
 
 def find_keepers(addresses: Iterable[KeeperAddress]) -> dict[str, bool]:
     """Returns by launch id if the keeper lives. A zombie, or another process with the same pid, counts as dead; a
-    keeper whose socket was removed counts as living.
-
-    Reads /proc, a few microseconds each. On a system without /proc it runs `ps`: call it in a thread then.
-    """
+    keeper whose socket was removed counts as living. Reads /proc, a few microseconds each. On a system without /proc it
+    runs `ps`: call it in a thread then."""
     return {address.launch_id: start_mark(address.keeper_pid) == address.keeper_start for address in addresses}
 
 
@@ -277,10 +275,8 @@ def environment_of(pid: int) -> dict[str, str] | None:
 
 async def sweep_launch(launch_id: str) -> int:
     """Kills the remaining processes of a launch whose keeper is gone: every process of this uid with the launch's
-    SYNAPSE_LAUNCH_ID, also the keeper if it still lives.
-
-    Returns their number. Raises LaunchError if one cannot be killed.
-    """
+    SYNAPSE_LAUNCH_ID, also the keeper if it still lives. Returns their number. Raises LaunchError if one cannot be
+    killed."""
     return await asyncio.to_thread(_sweep, launch_id)
 
 
