@@ -34,10 +34,8 @@ log = structlog.get_logger("synapsed.api")
 
 class ApiServers:
     """Starts and stops the listeners, whose connections go through `door`. Both applications share one `ApiContext`, so
-    that their streams are counted together.
-
-    The caller has taken the daemon's lock before, so no other process serves a socket file that exists.
-    """
+    that their streams are counted together. The caller has taken the daemon's lock before, so no other process serves a
+    socket file that exists."""
 
     def __init__(self, context: ApiContext, door: ConnectionLimiter) -> None:
         self.context = context
