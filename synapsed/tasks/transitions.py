@@ -242,10 +242,8 @@ def waits_for(task: Task, prompt_id: str) -> bool:
 
 
 def text_of(message: Message) -> str:
-    """Returns the text to type for an answer to a prompt: text as it is, data as JSON, a file by its address.
-
-    Raises InvalidRequest for an empty message, UnsupportedMedia for a file that came by value.
-    """
+    """Returns the text to type for an answer to a prompt: text as it is, data as JSON, a file by its address. Raises
+    InvalidRequest for an empty message, UnsupportedMedia for a file that came by value."""
     pieces = []
     for part in message.parts:
         match part:
