@@ -91,11 +91,8 @@ class SystemClock:
 
 def began(clock: Clock, date: float) -> float:
     """Returns the instant of the boot clock at which it was `date`. A future date comes from a wrong clock, and counts
-    as now.
-
-    It is called when a wait begins, or when a later process reads the date of the wait, so that setting a clock
-    afterwards changes nothing.
-    """
+    as now. It is called when a wait begins, or when a later process reads the date of the wait, so that setting a clock
+    afterwards changes nothing."""
     return clock.boot() - max(0.0, clock.wall() - date)
 
 

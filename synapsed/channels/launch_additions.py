@@ -348,11 +348,8 @@ def with_companion(context: LaunchContext, launch: InjectedLaunch, program: str)
 
 def prepare(context: LaunchContext, launch: InjectedLaunch, more: Mapping[Path, bytes] | None = None) -> None:
     """Makes the agent's directories (0700), empties its maildir and writes the launch's files and `more` (0600). The
-    agent's inbox keeps its files. Call it in a thread.
-
-    Reports of an earlier launch must not count for this launch, and after a reboot their times would be wrong. Raises
-    OSError if the disk refuses.
-    """
+    agent's inbox keeps its files. Call it in a thread. Reports of an earlier launch must not count for this launch, and
+    after a reboot their times would be wrong. Raises OSError if the disk refuses."""
     context.agent_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     for stale in (context.hooks, context.launch_dir):
         if stale.is_dir():

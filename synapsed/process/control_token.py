@@ -12,12 +12,9 @@ TOKEN_FILE_MAX = 4096
 
 
 def load_or_create(path: Path) -> str:
-    """Returns the token in `path`; a new one is written (0600) if there is no such file.
-
-    Raises ConfigError if the file belongs to another user, is readable by others, is a link, or holds no token, and
-    StoreError if a new token cannot be written. The caller holds the daemon's lock, so that no second daemon writes the
-    file meanwhile.
-    """
+    """Returns the token in `path`; a new one is written (0600) if there is no such file. Raises ConfigError if the file
+    belongs to another user, is readable by others, is a link, or holds no token, and StoreError if a new token cannot
+    be written. The caller holds the daemon's lock, so that no second daemon writes the file meanwhile."""
     try:
         found = read_private(path, limit=TOKEN_FILE_MAX, cure="remove the file (a new one is made), or 'chmod 600' it")
     except FileNotFoundError:
