@@ -108,7 +108,6 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
     # --- facts ---
 
     def told(self, fact: ChannelFact) -> None:
-        """Handles a fact that the channel reports."""
         if self.turn is None:
             return
         if not isinstance(fact, AssistantSaying | ToolBegan):

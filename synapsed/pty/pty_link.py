@@ -421,7 +421,6 @@ class PtyLink(ProgramLink):
         self._way_of(record).recorded()
 
     def _way_of(self, record: TurnRecord) -> ChannelWay | TurnWorker:
-        """Returns the way on which the turn of that record goes."""
         return self._beside if self._beside is not None and record.link.get("by") == BY else self._driver.turn
 
     async def interrupt(self) -> bool:

@@ -153,7 +153,6 @@ class TurnWorker(TurnPerformer[PtyTurn]):
         self._looks.soon()  # the machine may wait for text that is on the screen already: no change would cause a look
 
     def prepare(self, record: TurnRecord) -> TurnRecord:
-        """See `AgentLink.prepare`."""
         if not self._profile.composer.at_cursor:
             self._unread.ahead()
         return record.model_copy(update={"link": self._session.prepared().model_dump(mode="json")})

@@ -328,7 +328,6 @@ class Viewer:
         self._behind = behind
 
     def end(self) -> None:
-        """Ends the output."""
         self._ended = True
         self._wake.set()
 

@@ -209,7 +209,6 @@ class RemoteStage:
         self._live = True
 
     def feed(self, offset: int, data: bytes, now: float, *, continues: bool = False) -> None:
-        """Takes the output `data` at `offset`. `continues`: it arrived in one piece with the output before it."""
         self._look.changed()
         self._fed = offset + len(data)
         if self._live:

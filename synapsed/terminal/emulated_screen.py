@@ -142,7 +142,6 @@ class Screen:
         return self._grid.coloured()
 
     def page_rows(self) -> Rows:
-        """Returns the screen as rows of a page."""
         now = self.snapshot()
         return rows(self._grid.rows(now), now)
 

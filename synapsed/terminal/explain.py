@@ -68,7 +68,6 @@ class Since:
 
 
 def explain(profile: Profile, seen: Observation, verdict: Verdict, since: Since, now: float) -> list[Witness]:
-    """Returns the chain of evidence behind `verdict`."""
     side = seen.turn_open or next(iter(profile.channels), "side channel")
     turn = "a turn is open" if seen.turn_open else "no turn is open" if profile.channels else "no turn is known"
     if lost_end(profile, seen):

@@ -179,7 +179,6 @@ def bottom(screen: ScreenSnapshot, rows: int) -> str:
 
 
 def title_sign(signs: Signs, screen: ScreenSnapshot) -> str | None:
-    """Returns the sign of `signs` in the title, as evidence."""
     if signs.title is not None and signs.title.search(screen.title):
         return f"title: {screen.title.strip()[:80]}"
     return None
@@ -338,7 +337,6 @@ def lost_end(profile: Profile, seen: Observation) -> bool:
 
 
 def judge(profile: Profile, seen: Observation) -> Verdict:
-    """Returns the verdict on `seen`."""
     verdict = _judge(profile, seen)
     if verdict.activity is Activity.BUSY and (counted := _retries(profile.busy, seen.screen)) is not None:
         return replace(verdict, evidence=f"{verdict.evidence}; {counted}")
