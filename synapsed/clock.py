@@ -133,7 +133,6 @@ class PastDates:
         return now
 
     def of(self, instant: float) -> float:
-        """Returns the date at `instant`."""
         self.note()
         return instant + next(
             (offset for begin, offset in reversed(self._steps) if begin <= instant), self._steps[0][1]

@@ -338,7 +338,6 @@ class Parts:
         return found
 
     async def seen(self, agent_id: str) -> None:
-        """Returns once the agent's remaining questions are for a person."""
         for name, running in self._running.items():
             try:
                 await running.seen(agent_id)
@@ -357,7 +356,6 @@ class Parts:
 
     @property
     def carriers(self) -> dict[str, Carrier]:
-        """Returns the carriers of all parts, by the parts' names."""
         return {name: part.carrier for name, part in self._running.items() if part.carrier is not None}
 
     @property

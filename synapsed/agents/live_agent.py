@@ -284,7 +284,6 @@ class Agent:
             await self.process.strike()
 
     async def park(self, why: str) -> None:
-        """Returns when it is parked; see `Parking.park`."""
         await self.adopted()
         await self._actor.ask(self.parking.park, why)
 
@@ -350,7 +349,6 @@ class Agent:
         await self.prompts.answer(link, text, prompt_id, origin)
 
     async def press(self, keys: Sequence[str]) -> None:
-        """Presses keys at its terminal, for a person. Raises InvalidRequest, NotReady."""
         await self.adopted()
         await self.process.require_link().terminal.press(keys)
 

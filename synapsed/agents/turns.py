@@ -125,7 +125,6 @@ class AgentTurns:
 
     @property
     def oldest(self) -> str | None:
-        """Implements `Mailbox.oldest`."""
         return self._mailbox.oldest
 
     @property

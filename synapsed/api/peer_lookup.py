@@ -138,7 +138,6 @@ class PeerLookup:
         """Number of searches so far."""
 
     async def unix(self, sock: Any) -> Peer:
-        """Returns the peer of a Unix connection."""
         pid, uid = unix_credentials(sock)
         with _handle(sock) as handle:
             settled, agent_id = await self._agent_of(pid)

@@ -199,7 +199,6 @@ def _runner(app: web.Application) -> web.AppRunner:
 
 
 def _bind(address: str, port: int) -> socket.socket:
-    """Returns a socket that listens at `address` and `port`."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     return socket.create_server((address, port), family=family, backlog=BACKLOG)
 

@@ -352,7 +352,6 @@ class AcpSession:
 
     @property
     def waiting(self) -> OpenRequest | None:
-        """Returns the request that waits longest."""
         return self._requests.waiting
 
     @property
@@ -476,7 +475,6 @@ class AcpSession:
             self._conclude(turn)
 
     def answer(self, text: str, prompt_id: str | None) -> list[PipesCommand]:
-        """Answers the open question. Raises NotWaiting, PromptChanged, InvalidChoice."""
         request = self.waiting
         if request is None:
             raise NotWaiting("the agent does not ask anything now")
