@@ -102,6 +102,34 @@ class Ask:
         return self.in_turn, self.facts, self.learned, self.given_back, self.kernel, self.unbegun
 
 
+class KeptLook:
+    """The last look, and its request. Pure."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[Look, Ask] | None = None
+        self.changes = 0
+        """Number of events so far after which a new look may differ."""
+
+    def changed(self) -> None:
+        self._kept = None
+        self.changes += 1
+
+    def keep(self, look: Look, ask: Ask, changes: int) -> None:
+        """Keeps a look, unless something has changed since its request; `changes` is the number at the request."""
+        if changes == self.changes:
+            self._kept = look, ask
+
+    def answers(self, ask: Ask) -> Look | None:
+        """Returns the kept look if it answers `ask`, else None. The look may have more than `ask` requests; but a look
+        in the middle of a frame does not answer a request for a whole frame."""
+        if self._kept is None:
+            return None
+        look, asked = self._kept
+        timely = asked.now <= ask.now < look.good_until
+        as_much = (not look.mid_frame or not ask.whole) and (look.kinds is not None or not ask.kinds)
+        return look if timely and as_much and asked.known == ask.known else None
+
+
 @dataclass(frozen=True, slots=True)
 class LinesRead:
     """An answer that was read; `missing` is the number of lines that its beginning lacks."""
