@@ -38,19 +38,15 @@ class Clock(Protocol):
 
     def monotonic(self) -> float:
         """Returns seconds that only grow, but not while the machine sleeps; never compare them over a restart."""
-        ...
 
     def boot(self) -> float:
         """Returns seconds that grow, also while the machine sleeps; never compare them over a restart of the daemon."""
-        ...
 
     def wall(self) -> float:
         """Returns seconds since the epoch; may jump."""
-        ...
 
     def settled(self) -> float | None:
         """Returns the time of `wall` for irreversible actions; None if the clock was set lately, and may be wrong."""
-        ...
 
 
 class SettledDate:

@@ -215,33 +215,26 @@ class Serving(Protocol):
     @property
     def head(self) -> float:
         """Limit in seconds from a connection to the end of its first request's headers."""
-        ...
 
     @property
     def handshakes(self) -> int:
         """Limit for the number of a listener's connections that are not made yet."""
-        ...
 
     def bind(self, address: str, port: int) -> list[socket.socket]:
         """Returns sockets that listen: at both addresses of `localhost` if one of them is meant; `::` is for IPv4, too.
         Raises OSError."""
-        ...
 
     def admit(self, peer: Any, own: Any, listener: str) -> CountedConnection | None:
         """Returns a connection between these two ends, counted; None if it is one too many."""
-        ...
 
     def is_host(self, host: str) -> bool:
         """Returns True if a `Host` may mean this server."""
-        ...
 
     def refusal(self, message: str) -> bytes:
         """Returns the body of an answer about an error in a request, in JSON."""
-        ...
 
     def add(self, listener: PartListener) -> None:
         """Adds a listener, which is closed with the daemon's own."""
-        ...
 
 
 class Running:

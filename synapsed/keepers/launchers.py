@@ -147,7 +147,6 @@ class Launcher(Protocol):
 
     async def launch(self, spec: LaunchSpec) -> LaunchedKeeper:
         """Returns when the keeper listens and the program runs. Raises ProgramNotFound, LaunchError: nothing runs."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,7 +83,6 @@ class PipesLinks(Protocol):
         self, record: AgentRecord, profile: Profile, launched: LaunchRecord, *, conversation: str | None
     ) -> AgentLink:
         """Returns a link; `conversation` is the id of the conversation that the launch continues."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

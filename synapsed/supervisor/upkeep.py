@@ -112,7 +112,6 @@ class ControlServer(Protocol):
 
     async def start_unix(self, path: Path) -> None:
         """Listens at `path` in place of the former address. Raises SynapsedError, OSError."""
-        ...
 
     def alert(self, message: str) -> None: ...
 
