@@ -63,8 +63,7 @@ ALERT = 0x93
 
 
 class ProtocolError(Exception):
-    """Error of a peer that sent bytes that are no frame, or a frame that breaks the rules. `code` is stable: it is sent
-    in REFUSED frames."""
+    """Error of a peer that sent no frame, or one that breaks the rules. `code` is stable: REFUSED frames have it."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)

@@ -53,8 +53,7 @@ log = structlog.stdlib.get_logger("synapsed.keeper")
 
 
 class KeeperClient:
-    """A connection to one keeper. Every request raises KeeperLost if the connection is broken, KeeperRefused if the
-    keeper refuses it."""
+    """A connection to one keeper. Requests raise KeeperLost if it is broken, KeeperRefused if the keeper refuses."""
 
     def __init__(self, on_event: Callable[[KeeperEvent], None]) -> None:
         """Makes an unconnected client; callers use `connect`."""
@@ -259,8 +258,7 @@ class KeeperClient:
             self._link.send(frames.FLOW, {"paused": False})
 
     def close(self) -> None:
-        """Closes the connection; the keeper goes on running. Requests under way raise KeeperLost; Lost is the last
-        event."""
+        """Closes the connection; the keeper runs on. Requests under way raise KeeperLost; Lost is the last event."""
         self._link.abort()
         self._lose("closed")
 

@@ -192,8 +192,7 @@ PORTION = 2 * 1024
 
 TURN_S = 0.002
 """Seconds of CPU time for which frames are handed on before the loop has its turn; one portion takes a fraction of
-that. It is not wall-clock time: on a busy machine only one portion would then fit into a turn, which costs even
-more."""
+that. It is not wall-clock time: on a busy machine one portion would then fill a turn."""
 
 
 class KeeperConnection(asyncio.BufferedProtocol):

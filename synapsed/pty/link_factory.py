@@ -351,8 +351,7 @@ def _given(attributes: ProcessAttributes) -> dict[str, Any]:
 
 
 async def _connected(launch_id: str, socket: str) -> KeeperClient:
-    """Connects to the keeper of that launch, which may not listen yet, or is asked to bind its socket again. Raises
-    KeeperLost."""
+    """Connects to that launch's keeper, which may not listen yet, or must bind its socket again. Raises KeeperLost."""
     for _ in range(CALLS):
         with contextlib.suppress(OSError, KeeperLost):
             return await KeeperClient.connect(socket)

@@ -111,8 +111,7 @@ class PtyLink(ProgramLink):
     ) -> None:
         """Makes a link. `own_size` is the window's size while no viewer that may type is attached; `way`: the channel
         over which the program takes messages; `adopted`: the program ran before this daemon; `prompts` are the kept
-        prompts; `stopped` is the message of the turn that was stopped last; `program`: the arguments of
-        `ProgramLink`."""
+        prompts; `stopped` is the message of the turn that was stopped last; `program`: for `ProgramLink`."""
         super().__init__(**program)
         agent_id, profile, stage, clock = self._agent_id, self._profile, self._stage, self._clock
         self._channels = channels

@@ -84,8 +84,7 @@ def _is_ready(look: Look) -> bool:
 
 
 def _is_written(look: Look) -> bool:
-    """Returns True if the composer has text. A terminal's answers to queries do not count: they are removed before a
-    message is typed."""
+    """Returns True if the composer has text. A terminal's answers to queries, which typing removes, do not count."""
     return look.composer.state == "draft" and not are_answers(look.composer.text)
 
 

@@ -339,8 +339,7 @@ class PtyTurn(TurnMachine[TurnState]):
 
     def _withdraw(self, seen: Seen) -> list[Command]:
         """Withdraws the message. A slow program may still read the typed text, and the submit key if it was pressed, at
-        any time. So no other step is taken or published until the composer is without the message and the program
-        rests."""
+        any time. So no other step is taken or published until the composer is without it and the program rests."""
         self.withdrawing, self.deadline = True, None
         self._echoed_before = seen.echoed
         return [TakeOut()]

@@ -221,8 +221,7 @@ class TurnWorker(TurnPerformer[PtyTurn]):
 
     async def _withdraw(self, turn: PtyTurn) -> bool:
         """Empties the composer. Returns True if it is empty and the program rests. Waits for rest before the keys, so
-        that they do not stop the program's next work; and after them, since the program may only then handle the submit
-        key."""
+        that they do not stop the program's next work; and after them: it may only then handle the submit key."""
 
         def taken() -> bool:
             return not turn.withdrawing

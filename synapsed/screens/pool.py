@@ -39,8 +39,7 @@ class PlacedScreen(Protocol):
 
     @property
     def works_since(self) -> int | None:
-        """Value of `ScreenPool.order` when the process got its oldest unfinished work for this screen; None if it has
-        none."""
+        """`ScreenPool.order` when the process got its oldest unfinished work for this screen; None if it has none."""
 
     def came(self, frame: ScreenFrame) -> None: ...
 

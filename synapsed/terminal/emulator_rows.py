@@ -128,8 +128,7 @@ class _Layout:
 
 @lru_cache(8)
 def _masks(length: int) -> tuple[int, int, int, int]:
-    """Returns, for the cells of a row as one number, the masks of code points (when it is shifted to them), tags,
-    styles and widths."""
+    """Returns the masks of code points (after a shift), tags, styles and widths, for a row's cells as one number."""
     parts = (0x1FFFFF, 3, 0xFFFF << STYLE_AT, 3 << WIDTH_AT)
     codes, tags, styles, widths = (
         int.from_bytes(part.to_bytes(CELL_BYTES, "little") * (length // CELL_BYTES), "little") for part in parts
