@@ -21,8 +21,7 @@ SETTLED_S: Final = 86_400.0
 """Seconds after a jump in which nothing is removed for age: a person who has set a clock wrong sees it within a day."""
 
 AGES_MAX: Final = 10_000
-"""Number of ages that are remembered. Beyond it those that were requested longest ago are forgotten, and computed from
-their dates again."""
+"""Number of ages that are remembered. Those requested longest ago are forgotten, and computed again."""
 
 STEP_S: Final = 1.0
 """Least change in seconds of the wall clock against the monotonic one that is remembered: dates may be so wrong."""

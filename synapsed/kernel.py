@@ -111,8 +111,7 @@ class Face:
     """Requests that the part answers."""
     routes_in: str = ""
     adapters_in: str = ""
-    """Module whose `ADAPTERS` has adapters of programs' side channels, by their names in profiles; it is loaded with
-    the first agent."""
+    """Module whose `ADAPTERS` has side channels' adapters, by their names in profiles; loaded with the first agent."""
     late: Sequence[str] = ()
     """Modules that the start leaves out: they are loaded in a thread before the first agent is adopted or started."""
     profiles_in: str = ""
@@ -438,8 +437,7 @@ class Parts:
 
 @asynccontextmanager
 async def open_parts(faces: Sequence[Face], kernel: Kernel, *, agents: bool = True) -> AsyncIterator[Parts]:
-    """Opens the parts that are wanted, until the end; they are closed in the opposite order. `agents`: there are
-    some."""
+    """Opens the parts that are wanted, until the end; they are closed in reverse order. `agents`: there are some."""
     async with AsyncExitStack() as up:
         parts = Parts(faces, kernel, up)
         kernel.all = parts.all

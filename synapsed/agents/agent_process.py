@@ -170,8 +170,7 @@ class AgentProcess:
             await self._actor.persist(self.start)
 
     async def suspend(self) -> asyncio.Future[None]:
-        """Ends the program and all it started together with the daemon, to be started again by the next one; a parked
-        program stays parked."""
+        """Ends the program and all it started; the next daemon starts it again, but a parked one stays parked."""
         self._suspending = True
         if self.state in (ProcessState.STOPPED, ProcessState.EXITED, ProcessState.PARKED):
             return _completed()

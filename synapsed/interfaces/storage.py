@@ -17,8 +17,7 @@ STORE_RETRY_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFilter:
-    """Filter for tasks; None means any. Agents are the present ones: tasks of a removed agent with the same id do not
-    count."""
+    """Filter for tasks; None means any. Tasks of a removed agent with the same id do not count."""
 
     agent_id: str | None = None
     context_id: str | None = None

@@ -12,8 +12,7 @@ from synapsed.profiles.profile import Profile
 
 
 class LateLinks:
-    """Implements `launch_plan.LinkFactory` by the one that `make` returns. `agents` is the folder with a folder of each
-    agent."""
+    """Implements `launch_plan.LinkFactory` by the one that `make` returns. `agents` has a folder of each agent."""
 
     def __init__(self, make: Callable[[], Awaitable[LinkFactory]], agents: Path) -> None:
         self._make = make

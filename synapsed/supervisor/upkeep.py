@@ -58,8 +58,7 @@ class Premises:
         self._known = {name: _identity(place) for name, place in self._places.items()}
 
     def find_deleted(self) -> dict[str, Path]:
-        """Returns the files that were removed or replaced since the last call, by name; each change is returned once.
-        Blocks for a moment."""
+        """Returns the files that were removed or replaced since the last call, by name. Blocks for a moment."""
         lost = {}
         for name, place in self._places.items():
             now = _identity(place)

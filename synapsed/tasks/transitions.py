@@ -303,8 +303,7 @@ def _without_blocks(task: Task) -> list[Artifact]:
 
 
 def _news(task: Task, blocks: Sequence[Artifact]) -> list[TaskArtifactAdded]:
-    """Returns the changes of the answer's blocks: the new and changed blocks, and those that are gone, without
-    parts."""
+    """Returns the changes of the answer's blocks: new and changed ones, and those that are gone, without parts."""
     before = {artifact.artifact_id: artifact for artifact in task.artifacts if artifact.is_block}
     told = [block for block in blocks if before.pop(block.artifact_id, None) != block]
     gone = [artifact.model_copy(update={"parts": []}) for artifact in before.values()]
@@ -327,8 +326,7 @@ _ID_MAX = 128
 
 
 def passed_on(task: Task) -> tuple[NewEvent, ...]:
-    """Returns the event that an agent passed a new task on to another agent; no event for a task of a person, or of
-    synapsed itself."""
+    """Returns the event that an agent passed a new task on to another; none for a task of a person, or of synapsed."""
     sender = sender_of(task)
     if sender is None or sender.id == SYSTEM or sender.tier is Tier.PERSON:
         return ()
