@@ -351,13 +351,9 @@ class PtyLink(ProgramLink):
             and self._window.wants_redraw(await self._driver.looks.look(), now, hurry=hurry)
             and await self._driver.kernel.rests_with_keys_read()  # else the program may be about to redraw by itself
         ):
-            await self._keep_size()
+            with contextlib.suppress(StoreError, TimeoutError):  # the next daemon restores the size after a kill
+                await asyncio.wait_for(self._driver.save_screen(), SAVE_S)
             self._redraw()
-
-    async def _keep_size(self) -> None:
-        """Saves the window's size before it is changed for a moment: the next daemon restores it after a kill."""
-        with contextlib.suppress(StoreError, TimeoutError):
-            await asyncio.wait_for(self._driver.save_screen(), SAVE_S)
 
     def _redraw(self) -> None:
         log.info("the program is asked to redraw its screen", agent_id=self._agent_id)
