@@ -267,7 +267,9 @@ class KeptFolders:
         if self._touched is None or now >= self._touched + TOUCH_EVERY_S:
             self._touched = now
             for folder in self._held:
-                _touch(folder)
+                with contextlib.suppress(OSError):
+                    for path in (folder, *folder.iterdir()):
+                        os.utime(path, follow_symlinks=False)
 
     def close(self) -> None:
         for folder in self._held:
@@ -295,12 +297,6 @@ def _share(folder: Path) -> int:
     with contextlib.suppress(OSError):  # a cleaner works in it, or the file system has no locks
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     return fd
-
-
-def _touch(folder: Path) -> None:
-    with contextlib.suppress(OSError):
-        for path in (folder, *folder.iterdir()):
-            os.utime(path, follow_symlinks=False)
 
 
 def _call_unfound(launches: Sequence[LaunchRecord]) -> None:
