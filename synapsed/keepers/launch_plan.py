@@ -1,7 +1,9 @@
 """Interfaces for an agent's launches: planning one, launching the program, finding it again, cleaning up after it."""
 
-from collections.abc import Container
+import asyncio
+from collections.abc import Awaitable, Callable, Container
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from synapsed.config.config import Limits
@@ -91,3 +93,42 @@ class LinkFactory(Protocol):
 
     async def sweep(self, launch: LaunchRecord) -> int:
         """Ends the remaining processes of a launch whose keeper is gone. Returns their number."""
+
+
+class LateLinks:
+    """The factory that `make` returns when an agent first needs it: without agents, the rooms of links are not loaded.
+    `agents` has a folder of each agent."""
+
+    def __init__(self, make: Callable[[], Awaitable[LinkFactory]], agents: Path) -> None:
+        self._make = make
+        self._agents = agents
+        self._made: LinkFactory | None = None
+        self._making = asyncio.Lock()
+
+    async def _links(self) -> LinkFactory:
+        async with self._making:
+            if self._made is None:
+                self._made = await self._make()
+            return self._made
+
+    async def version(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> str | None:
+        return await (await self._links()).version(record, profile, launch)
+
+    async def launch(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> AgentLink:
+        return await (await self._links()).launch(record, profile, launch)
+
+    async def adopt(self, record: AgentRecord, profile: Profile) -> AgentLink | None:
+        return await (await self._links()).adopt(record, profile)
+
+    async def strays(self, known: Container[str]) -> list[AgentRecord]:
+        there = await asyncio.to_thread(lambda: self._agents.is_dir() and any(self._agents.iterdir()))
+        return await (await self._links()).strays(known) if there else []
+
+    async def ended(self, record: AgentRecord) -> ProgramEnd:
+        return await (await self._links()).ended(record)
+
+    async def kept(self, checkpoint: Checkpoint, form: KeptForm) -> Shown:
+        return await (await self._links()).kept(checkpoint, form)
+
+    async def sweep(self, launch: LaunchRecord) -> int:
+        return await (await self._links()).sweep(launch)
