@@ -1,7 +1,5 @@
-"""`synapsed run | check-config | repair | version`, and the verbs that parts add.
-
-Everything heavy is imported when its verb is used.
-"""
+"""`synapsed run | check-config | repair | version`, and the verbs that parts add. Everything heavy is imported when its
+verb is used."""
 
 import argparse
 import gc

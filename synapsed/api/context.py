@@ -1,8 +1,5 @@
 """Objects and look-ups that the routes share: the supervisor, the limits, the caller, and the agent and task of a
-request.
-
-`origin_of` returns the origin of an action that becomes an event.
-"""
+request. `origin_of` returns the origin of an action that becomes an event."""
 
 import asyncio
 import os

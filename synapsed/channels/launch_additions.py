@@ -1,7 +1,5 @@
-"""Additions to a launch that make the program report on itself; the user's own configuration is not changed.
-
-`plan` is pure: profile and context to command line, environment and files. `prepare` is the I/O around it.
-"""
+"""Additions to a launch that make the program report on itself; the user's own configuration is not changed. `plan` is
+pure: profile and context to command line, environment and files. `prepare` is the I/O around it."""
 
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The user's configuration (docs/configuration.md) as frozen models: the meaning and the allowed values of each key.
-
-`config_files` reads it from its files, and checks rules over several sections.
-"""
+`config_files` reads it from its files, and checks rules over several sections."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -1,8 +1,5 @@
-"""Reads an answer off the terminal: the last resort, always marked `exact: false`.
-
-This is for programs that draw blocks of text: the answer is in the blocks below the message. `printed` reads the output
-of line-oriented programs.
-"""
+"""Reads an answer off the terminal: the last resort, always marked `exact: false`. This is for programs that draw
+blocks of text: the answer is in the blocks below the message. `printed` reads the output of line-oriented programs."""
 
 import re
 import zlib

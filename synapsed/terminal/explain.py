@@ -1,7 +1,5 @@
-"""The evidence for an agent's state: every channel, strongest first, with its report and its time.
-
-Built from the same observation as the verdict (`verdict`), only on request.
-"""
+"""The evidence for an agent's state: every channel, strongest first, with its report and its time. Built from the same
+observation as the verdict (`verdict`), only on request."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
-"""The options of a menu on a page: rows aligned with a marked one, buttons in a row, rows with ticks. Pure.
-
-The results only look like a menu; `menus` decides if they are one.
-"""
+"""The options of a menu on a page: rows aligned with a marked one, buttons in a row, rows with ticks. Pure. The results
+only look like a menu; `menus` decides if they are one."""
 
 import re
 from collections.abc import Sequence
