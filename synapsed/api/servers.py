@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import structlog
 from aiohttp import web
 
 from synapsed.aio import stop_listening
@@ -28,8 +27,6 @@ BACKLOG = 256
 """Connections that wait to be accepted."""
 AT_ONCE = 4
 """Connections that a listener accepts in one turn of the loop: one that is refused is closed in the next."""
-
-log = structlog.get_logger("synapsed.api")
 
 
 class ApiServers:
