@@ -76,10 +76,8 @@ class LinkFactory(Protocol):
 
     async def adopt(self, record: AgentRecord, profile: Profile) -> AgentLink | None:
         """Returns the link to the launch in `record`, found by pid and start time, or None if its keeper is gone.
-
         `record.launch` is None if the daemon was killed between a launch and its recording: then the agent's directory
-        shows if there is a keeper. If the program ended while no daemon ran, the link reports LinkExited after `open`.
-        """
+        shows if there is a keeper. If the program ended meanwhile, the link reports LinkExited after `open`."""
 
     async def strays(self, known: Container[str]) -> list[AgentRecord]:
         """Returns the agents that have a living program but are not among the ids `known`, those in the database. There

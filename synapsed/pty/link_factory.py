@@ -296,12 +296,10 @@ class PtyLinkFactory:
         )
 
     async def _unrecorded(self, agent_dir: Path, *, but: str | None = None) -> LaunchRecord | None:
-        """Returns the launch noted in LAUNCH_FILE, if its program runs and it is not the launch `but`.
-
-        Ends processes of the launch that have no keeper; and a keeper that has no program, because it would keep the
-        lock that the next keeper needs. A keeper whose program has ended is ended too: its end may be on record
-        already, if the last daemon was killed before it noted its next launch.
-        """
+        """Returns the launch noted in LAUNCH_FILE, if its program runs and it is not the launch `but`. Ends processes
+        of the launch that have no keeper; and a keeper that has no program, because it would keep the lock that the
+        next keeper needs. A keeper whose program has ended is ended too: its end may be on record already, if the last
+        daemon was killed before it noted its next launch."""
         try:
             noted = json.loads(await asyncio.to_thread((agent_dir / LAUNCH_FILE).read_bytes))
             launch_id, socket = noted["launch_id"], noted["socket"]

@@ -96,11 +96,9 @@ def graphemes_of(row: Cells) -> Sequence[str]:
 
 def render_row(row: Cells, pens: Sequence[bytes], *, full: bool, spacer: bool = False) -> bytes:
     """Returns one row's cells, printed from its first column with the default pen, which is set again at the end.
-
     ``pens[n]`` sets the pen to style n; ``b""`` is the default style. With ``full`` the row is printed to its last
     column, so that printing on wraps into the next, or to the last but one if that is a ``spacer`` before a wide
-    character; without, blank cells at its end are erased.
-    """
+    character; without, blank cells at its end are erased."""
     graphemes, styles = graphemes_of(row), row.styles
     end = len(graphemes) - spacer
     if not full:
