@@ -128,7 +128,6 @@ class AgentTurns:
 
     @property
     def current(self) -> Task | None:
-        """Returns the task being worked on."""
         return self._turn.task if self._turn else None
 
     @property

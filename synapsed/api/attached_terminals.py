@@ -199,7 +199,6 @@ class TerminalSession(ABC):
                 await asyncio.sleep(GRANT_S)
 
     def _in_time(self, leases: Leases, data: bytes, came: float) -> bytes | None:
-        """Returns the keys of a piece, if it came in time."""
         keys = leases.take(KeyPiece.read(data), came)
         if keys is None:
             log.info("keys came late, and were dropped", agent=self._agent_id, bytes=len(data) - HEAD)

@@ -234,7 +234,6 @@ def decide(peer: Peer, token: Token, own_uid: int) -> Rights:
 
 
 def _of_process(peer: Peer, own_uid: int) -> Rights:
-    """Returns the rights without a token."""
     if peer.transport == "tcp":
         if not peer.loopback:
             return Rights(Standing.NONE)

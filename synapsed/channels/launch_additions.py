@@ -246,7 +246,6 @@ def merged(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _without(words: Sequence[str], left_out: Sequence[str]) -> list[str]:
-    """Returns `words` without the first occurrence of `left_out`."""
     size = len(left_out)
     at = next((n for n in range(len(words) - size + 1) if list(words[n : n + size]) == list(left_out)), None)
     return list(words) if at is None else [*words[:at], *words[at + size :]]

@@ -89,7 +89,6 @@ class AcpLink(ProgramLink):
         size: tuple[int, int],
         **program: Any,
     ) -> None:
-        """Passes `program` to `ProgramLink`."""
         super().__init__(**program)
         self._folder = folder
         self._spool = transcript

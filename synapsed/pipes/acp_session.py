@@ -226,7 +226,6 @@ class AcpSession:
                 self._saying(turn, message.name, message.text)
 
     def _conclude(self, turn: PromptedTurn) -> None:
-        """Ends the turn by its response."""
         assert turn.response is not None
         message, at_ns, self._live = turn.response.message, turn.response.at_ns, turn.own or turn.response.live
         self._end(turn, outcome(message, turn.speech, self._profile.error, turn=turn.id, at_ns=at_ns))

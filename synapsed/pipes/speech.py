@@ -204,7 +204,6 @@ def outcome(
 
 
 def _failure(error: dict[str, Any]) -> tuple[str, str]:
-    """Returns the code and the text of an error."""
     data = error.get("data")
     details = [str(error.get("message") or "")]
     if isinstance(data, dict):

@@ -46,5 +46,4 @@ def tcp_socket(address: str) -> socket.socket:
 
 
 def host_port(host: str, port: int) -> str:
-    """Returns host and port in the form of a URL."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -54,7 +54,6 @@ class AgentDirectory:
         self._tokens: dict[str, str] = {}
 
     def all(self) -> list[Agent]:
-        """Returns every agent there is, for reading."""
         return list(self._agents.values())
 
     def get(self, agent_id: str) -> Agent | None:

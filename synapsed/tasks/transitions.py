@@ -49,7 +49,6 @@ def is_command(task: Task) -> bool:
 
 
 def wants_new_conversation(task: Task) -> bool:
-    """Returns True if the message of `task` begins a new conversation."""
     return task.metadata.get(NEW_CONVERSATION) is True
 
 

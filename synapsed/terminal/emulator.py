@@ -157,7 +157,6 @@ class Emulator:
         return texts
 
     def forget_styles(self) -> None:
-        """Forgets the styles, and all rows with them."""
         self.rows = RowReader(self._terminal)
 
     def text(self) -> str:

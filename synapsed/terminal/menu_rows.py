@@ -90,7 +90,6 @@ def _entry(text: str, at: int) -> _Entry:
 
 
 def down(page: Page, row: int) -> Options | None:
-    """Returns the rows that are aligned with the one marked in `row`."""
     match = _MARKED.match(page.inner[row])
     if match is None:
         return None

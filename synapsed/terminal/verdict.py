@@ -195,7 +195,6 @@ def screen_sign(signs: Signs, screen: ScreenSnapshot) -> str | None:
 
 
 def progress_sign(signs: Signs, seen: Observation) -> str | None:
-    """Returns the sign of `signs` in the progress bar, as evidence."""
     if seen.progress not in signs.progress or progress_left_behind(seen):
         return None
     return f"progress: {seen.progress}"
@@ -217,7 +216,6 @@ def turning_points(profile: Profile, changed_at: float, still_since: float) -> l
 
 
 def shows(signs: Signs, seen: Observation) -> str | None:
-    """Returns the present sign of `signs`, as evidence, or None."""
     return title_sign(signs, seen.screen) or progress_sign(signs, seen) or screen_sign(signs, seen.screen)
 
 
