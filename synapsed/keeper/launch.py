@@ -141,7 +141,7 @@ def _start(spec: Spec, ptyprocess_dir: str, *, detach: bool) -> Keeper:
         if detach:
             _detach(spec.file("keeper.log"))
         lock = _lock(spec.file("keeper.lock"))
-        channels = {}
+        channels: dict[str, OutputChannel] = {}
         for name in spec.channels:
             least = 0 if channels else spec.spool_at_least
             spool = Spool(spec.spool_dir(name), at_least=least, retention=spec.retention)
