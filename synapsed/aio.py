@@ -185,11 +185,9 @@ def _log_failure(error: BaseException) -> None:
 
 
 async def stop_listening(server: asyncio.Server) -> None:
-    """Closes `server`, once the sockets that it has accepted are connections.
-
-    `asyncio.Server.close` forgets the connections that were accepted in the same turn of the loop: each is left without
-    an owner, and logged with a traceback when it is collected (python/cpython#109564).
-    """
+    """Closes `server`, once the sockets that it has accepted are connections. `asyncio.Server.close` forgets the
+    connections that were accepted in the same turn of the loop: each is left without an owner, and logged with a
+    traceback when it is collected (python/cpython#109564)."""
     loop = asyncio.get_running_loop()
     for sock in server.sockets:
         loop.remove_reader(sock)

@@ -1,7 +1,5 @@
-"""`synapsed run | check-config | repair | version`, and the verbs that parts add.
-
-Everything heavy is imported when its verb is used.
-"""
+"""`synapsed run | check-config | repair | version`, and the verbs that parts add. Everything heavy is imported when its
+verb is used."""
 
 import argparse
 import gc
@@ -144,8 +142,7 @@ def _printed(verb: Callable[[argparse.Namespace], int], args: argparse.Namespace
 
 def versions() -> dict[str, object]:
     """Returns the versions. `store`: the schema that this program writes, and the oldest program's (by its schema) that
-    works on it then; `keeper`: versions of the protocol that it speaks; `launch`: the format of launch
-    specifications."""
+    works on it then; `keeper`: versions of the protocol that it speaks; `launch`: its launch specifications' format."""
     from synapsed.keeper import frames
     from synapsed.keeper.spec import FORMAT
     from synapsed.store.schema import MIGRATIONS, OLDEST

@@ -21,8 +21,7 @@ SETTLED_S: Final = 86_400.0
 """Seconds after a jump in which nothing is removed for age: a person who has set a clock wrong sees it within a day."""
 
 AGES_MAX: Final = 10_000
-"""Number of ages that are remembered. Beyond it those that were requested longest ago are forgotten, and computed from
-their dates again."""
+"""Number of ages that are remembered. Those requested longest ago are forgotten, and computed again."""
 
 STEP_S: Final = 1.0
 """Least change in seconds of the wall clock against the monotonic one that is remembered: dates may be so wrong."""
@@ -38,19 +37,15 @@ class Clock(Protocol):
 
     def monotonic(self) -> float:
         """Returns seconds that only grow, but not while the machine sleeps; never compare them over a restart."""
-        ...
 
     def boot(self) -> float:
         """Returns seconds that grow, also while the machine sleeps; never compare them over a restart of the daemon."""
-        ...
 
     def wall(self) -> float:
         """Returns seconds since the epoch; may jump."""
-        ...
 
     def settled(self) -> float | None:
         """Returns the time of `wall` for irreversible actions; None if the clock was set lately, and may be wrong."""
-        ...
 
 
 class SettledDate:
@@ -91,11 +86,8 @@ class SystemClock:
 
 def began(clock: Clock, date: float) -> float:
     """Returns the instant of the boot clock at which it was `date`. A future date comes from a wrong clock, and counts
-    as now.
-
-    It is called when a wait begins, or when a later process reads the date of the wait, so that setting a clock
-    afterwards changes nothing.
-    """
+    as now. It is called when a wait begins, or when a later process reads the date of the wait, so that setting a clock
+    afterwards changes nothing."""
     return clock.boot() - max(0.0, clock.wall() - date)
 
 
@@ -136,7 +128,6 @@ class PastDates:
         return now
 
     def of(self, instant: float) -> float:
-        """Returns the date at `instant`."""
         self.note()
         return instant + next(
             (offset for begin, offset in reversed(self._steps) if begin <= instant), self._steps[0][1]

@@ -40,7 +40,7 @@ from synapsed.config.config_files import load_config
 from synapsed.config.paths import Paths
 from synapsed.errors import InvalidRequest, StoreError, SynapsedError
 from synapsed.interfaces import NewEvent
-from synapsed.keepers.launch_plan import LinkFactory
+from synapsed.keepers.launch_plan import LateLinks, LinkFactory
 from synapsed.kernel import Kernel, Parts, open_parts
 from synapsed.model.attributes import ProcessAttributes
 from synapsed.model.events import DaemonChanged
@@ -75,7 +75,6 @@ from synapsed.store.backups import Backups
 from synapsed.store.store import SqliteStore
 from synapsed.supervisor.carriers import Carriers
 from synapsed.supervisor.hook_socket import HookSocket, answering, poked
-from synapsed.supervisor.late_links import LateLinks
 from synapsed.supervisor.launch_planner import ManagerSettings
 from synapsed.supervisor.manager import Manager
 from synapsed.supervisor.task_expiry import Retention

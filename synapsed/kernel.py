@@ -111,8 +111,7 @@ class Face:
     """Requests that the part answers."""
     routes_in: str = ""
     adapters_in: str = ""
-    """Module whose `ADAPTERS` has adapters of programs' side channels, by their names in profiles; it is loaded with
-    the first agent."""
+    """Module whose `ADAPTERS` has side channels' adapters, by their names in profiles; loaded with the first agent."""
     late: Sequence[str] = ()
     """Modules that the start leaves out: they are loaded in a thread before the first agent is adopted or started."""
     profiles_in: str = ""
@@ -215,33 +214,26 @@ class Serving(Protocol):
     @property
     def head(self) -> float:
         """Limit in seconds from a connection to the end of its first request's headers."""
-        ...
 
     @property
     def handshakes(self) -> int:
         """Limit for the number of a listener's connections that are not made yet."""
-        ...
 
     def bind(self, address: str, port: int) -> list[socket.socket]:
         """Returns sockets that listen: at both addresses of `localhost` if one of them is meant; `::` is for IPv4, too.
         Raises OSError."""
-        ...
 
     def admit(self, peer: Any, own: Any, listener: str) -> CountedConnection | None:
         """Returns a connection between these two ends, counted; None if it is one too many."""
-        ...
 
     def is_host(self, host: str) -> bool:
         """Returns True if a `Host` may mean this server."""
-        ...
 
     def refusal(self, message: str) -> bytes:
         """Returns the body of an answer about an error in a request, in JSON."""
-        ...
 
     def add(self, listener: PartListener) -> None:
         """Adds a listener, which is closed with the daemon's own."""
-        ...
 
 
 class Running:
@@ -338,7 +330,6 @@ class Parts:
         return found
 
     async def seen(self, agent_id: str) -> None:
-        """Returns once the agent's remaining questions are for a person."""
         for name, running in self._running.items():
             try:
                 await running.seen(agent_id)
@@ -357,7 +348,6 @@ class Parts:
 
     @property
     def carriers(self) -> dict[str, Carrier]:
-        """Returns the carriers of all parts, by the parts' names."""
         return {name: part.carrier for name, part in self._running.items() if part.carrier is not None}
 
     @property
@@ -447,8 +437,7 @@ class Parts:
 
 @asynccontextmanager
 async def open_parts(faces: Sequence[Face], kernel: Kernel, *, agents: bool = True) -> AsyncIterator[Parts]:
-    """Opens the parts that are wanted, until the end; they are closed in the opposite order. `agents`: there are
-    some."""
+    """Opens the parts that are wanted, until the end; they are closed in reverse order. `agents`: there are some."""
     async with AsyncExitStack() as up:
         parts = Parts(faces, kernel, up)
         kernel.all = parts.all

@@ -185,7 +185,6 @@ class Actor:
     def post_later[**P](
         self, delay: float, work: Callable[P, Awaitable[object]], *args: P.args, **kwargs: P.kwargs
     ) -> Timer:
-        """Posts `work` in `delay` seconds, unless the timer is cancelled."""
         return self.timers.call_later(delay, partial(self.post, work, *args, **kwargs))
 
     def emit(self, link: AgentLink, event: LinkEvent) -> None:

@@ -90,7 +90,6 @@ class AgentProcess:
 
     @property
     def link(self) -> AgentLink | None:
-        """Returns the open link of a running program."""
         return self.last_link if self._open and self.state is ProcessState.RUNNING else None
 
     def require_link(self) -> AgentLink:
@@ -171,8 +170,7 @@ class AgentProcess:
             await self._actor.persist(self.start)
 
     async def suspend(self) -> asyncio.Future[None]:
-        """Ends the program and all it started together with the daemon, to be started again by the next one; a parked
-        program stays parked."""
+        """Ends the program and all it started; the next daemon starts it again, but a parked one stays parked."""
         self._suspending = True
         if self.state in (ProcessState.STOPPED, ProcessState.EXITED, ProcessState.PARKED):
             return _completed()
@@ -337,7 +335,6 @@ class AgentProcess:
             await self.amend(launch=launch.model_copy(update={"version": version}))
 
     async def version_known(self, patience: float) -> None:
-        """Waits until the reading of the program's version is over, for at most `patience` seconds."""
         await self._operations.version_known(patience)
 
     def given(self, conversation: str | None, *, chosen: bool) -> None:

@@ -58,13 +58,11 @@ class AgentScreen:
         raise self._process.not_running()
 
     async def output(self, start: int | None, limit: int) -> OutputPiece:
-        """Implements `Control.output`."""
         over = self._process.state in (ProcessState.STOPPED, ProcessState.EXITED, ProcessState.FAILED)
         begin, data = await asyncio.to_thread(_read_output, self._spool, start, limit)
         return OutputPiece(begin, data, ended=over and not data)
 
     async def recording(self, limit: int) -> str:
-        """Implements `Control.recording`."""
         record = self._process.record
         size = {"cols": record.cols, "rows": record.rows}
         return await asyncio.to_thread(_recording, self._spool, limit, **size, title=record.name)

@@ -110,7 +110,6 @@ class Attention:
         )
 
     def answered(self, given: Given, task: Task | None) -> AttentionChange:
-        """Notes that the program took an answer."""
         origin, answer = given.origin, None if given.secret else given.answer.text
         told = InputAnswered(prompt_id=given.prompt_id, answer=answer, by=origin.by, who=origin.who, where=origin.where)
         asked = self._open_question

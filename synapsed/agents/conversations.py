@@ -71,7 +71,7 @@ def replaced(record: AgentRecord, session: str) -> ConversationChange:
     return _lost(record, f"asked to go on with {record.conversation}, the program reports {session}")
 
 
-def told(record: AgentRecord, before: str | None, session: str, *, working: bool) -> ConversationChange:
+def told(before: str | None, session: str, *, working: bool) -> ConversationChange:
     """Handles the program's report of its conversation's id, which was `before` until now. A change in the middle of a
     launch is a person's own action (`/clear`, `/new`, `/resume`). The new conversation has content from its first turn
     on; `working`: a turn runs now."""
@@ -186,7 +186,7 @@ class LaunchConversation:
             return chosen(record, session)
         if wanted is not None and wanted != session:
             return replaced(record, session)
-        return told(record, before, session, working=self._working)
+        return told(before, session, working=self._working)
 
     def said(self, record: AgentRecord) -> ConversationChange:
         """Handles a conversation id that is durable: the present turn counts for it."""

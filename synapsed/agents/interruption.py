@@ -38,7 +38,6 @@ class PendingInterrupt:
             self._tell(confirmed=True)
 
     def end(self) -> None:
-        """Ends the interruption."""
         if self.timer is not None:
             self.timer.cancel()
         self._tell(confirmed=self.confirmed)

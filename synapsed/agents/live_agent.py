@@ -152,7 +152,6 @@ class Agent:
 
     @property
     def config(self) -> AgentConfig:
-        """Returns its present configuration."""
         return self._settings.config_of(self.record)
 
     @property
@@ -284,7 +283,6 @@ class Agent:
             await self.process.strike()
 
     async def park(self, why: str) -> None:
-        """Returns when it is parked; see `Parking.park`."""
         await self.adopted()
         await self._actor.ask(self.parking.park, why)
 
@@ -350,7 +348,6 @@ class Agent:
         await self.prompts.answer(link, text, prompt_id, origin)
 
     async def press(self, keys: Sequence[str]) -> None:
-        """Presses keys at its terminal, for a person. Raises InvalidRequest, NotReady."""
         await self.adopted()
         await self.process.require_link().terminal.press(keys)
 
@@ -360,7 +357,6 @@ class Agent:
         return await self._rules.decide(event, told, task.id if task is not None else None)
 
     def denied(self, tool: str, texts: Sequence[str], reason: str) -> None:
-        """Implements `RuleOwner`."""
         self._actor.post(self.work.do, lambda work: work.denied(tool, texts, reason))
 
     # --- its terminal and side channels ---
@@ -524,7 +520,6 @@ class Agent:
             await self._observed(await link.observe())
 
     async def keep_hold(self, kept: dict[str, Any] | None, *told: EventData) -> None:
-        """Implements `HoldOwner`."""
         await self.process.amend(*told, limit=kept)
 
     async def _observed(self, seen: LinkObserved) -> None:

@@ -68,7 +68,6 @@ class Mailbox:
         bisect.insort(self._entries, _Entry(0, 0, -self._number, task))
 
     def peek(self) -> Task | None:
-        """Returns the next task."""
         return self._entries[0].task if self._entries else None
 
     def remove(self, task_id: str) -> Task | None:

@@ -1,7 +1,5 @@
 """Writes, tidies up and removes the files that go with messages (`tasks.prompt_text`), in an agent's inbox folder.
-
-Everything here blocks on the disk: call it in a thread.
-"""
+Everything here blocks on the disk: call it in a thread."""
 
 import contextlib
 import os

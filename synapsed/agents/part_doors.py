@@ -261,7 +261,6 @@ class RuleDoor:
         return "its approval has rules that refuse calls, and its program has no way to obey them: remove them"
 
     def judge(self, prompt: Prompt | None) -> Answer | Wait | None:
-        """Returns the decision about the dialog on the screen; None: a person answers it."""
         try:
             return decider.judge(prompt) if (decider := self._found()) is not None else None
         except Exception:
@@ -269,7 +268,6 @@ class RuleDoor:
             return None
 
     def answered(self, prompt: Prompt) -> None:
-        """Notes that this dialog is over."""
         try:
             if self._decider is not None:
                 self._decider.answered(prompt)

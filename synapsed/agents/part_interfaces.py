@@ -16,7 +16,6 @@ class Settings(Protocol):
 
     def config_of(self, record: AgentRecord) -> AgentConfig:
         """Returns the configuration for the agent; the defaults for one that was started by hand."""
-        ...
 
 
 class TaskEnds(Protocol):
@@ -24,7 +23,6 @@ class TaskEnds(Protocol):
 
     def ended(self, task: Task) -> None:
         """Notes that the task is at its end, durably."""
-        ...
 
 
 class ProgramOwner(Protocol):
@@ -32,30 +30,23 @@ class ProgramOwner(Protocol):
 
     def works_on_message(self) -> bool:
         """Returns whether a turn runs that a message began, and that is not being stopped."""
-        ...
 
     async def settle(self, exited: LinkExited, *, interrupted: bool) -> Commit | None:
         """Returns the result for the turn in flight; committed together with the exit. `interrupted`: the program did
         not end by itself, but with its keeper, by a reboot, or with the daemon."""
-        ...
 
     async def leaves(self, link: AgentLink) -> None:
         """Notes that the program is about to be parked: its last screen is shown until it comes back."""
-        ...
 
     def settled(self, commit: Commit) -> None:
         """Notes that this commit is durable."""
-        ...
 
     def over(self, state: ProcessState) -> tuple[NewEvent, ...]:
         """Returns the events that are committed together with a change to `state`: the program's open questions and
         alerts end with it, unless it still runs."""
-        ...
 
     async def opened(self, link: AgentLink) -> None:
         """Notes that the link reports from now on."""
-        ...
 
     def changed(self) -> None:
         """Notes a change of the process state."""
-        ...

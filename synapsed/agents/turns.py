@@ -65,8 +65,7 @@ class _Turn:
     task: Task
     record: TurnRecord
     told: Told | None = None
-    """The text that was reported so far; None if it must be read from the log, because an earlier daemon may have
-    reported a part."""
+    """The text that was reported so far; None if it must be read from the log, where an earlier daemon has put it."""
 
 
 class AgentTurns:
@@ -125,12 +124,10 @@ class AgentTurns:
 
     @property
     def oldest(self) -> str | None:
-        """Implements `Mailbox.oldest`."""
         return self._mailbox.oldest
 
     @property
     def current(self) -> Task | None:
-        """Returns the task being worked on."""
         return self._turn.task if self._turn else None
 
     @property

@@ -2,7 +2,7 @@
 (`model.figures`). Read-only."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,6 @@ from synapsed.model.events import AgentAlert
 from synapsed.model.figures import AgentFigures
 from synapsed.model.records import AgentRecord
 from synapsed.model.task import Task, TaskState, WaitsBehind
-from synapsed.profiles.library import ProfileLibrary
 from synapsed.profiles.profile import Profile
 from synapsed.shared.choices import telling
 from synapsed.shared.counts import counted
@@ -115,11 +114,6 @@ def ref_of(agent: Agent) -> AgentRef:
     )
 
 
-def is_live(agent: Agent) -> bool:
-    """Returns whether the agent has a program now."""
-    return agent.process.pid is not None
-
-
 def is_reachable(agent: Agent) -> bool:
     """Returns whether a message to its address reaches a program: one runs, or soon will, or the message starts it."""
     return agent.state in LIVE_STATES or agent.state is ProcessState.PARKED
@@ -150,10 +144,6 @@ def queued(task: Task, agents: Mapping[str, Agent]) -> Task:
     return task.model_copy(update={"waits_behind": behind})
 
 
-def profile_rows(library: ProfileLibrary, names: Collection[str] | None) -> list[ProfileAnswer]:
-    return [_profile_row(library.get(name)) for name in library.names() if names is None or name in names]
-
-
 def conversation_rows(
     found: Iterable[PastConversation], agents: Mapping[tuple[str, str], str]
 ) -> list[ConversationAnswer]:
@@ -171,7 +161,7 @@ def conversation_rows(
     ]
 
 
-def _profile_row(profile: Profile) -> ProfileAnswer:
+def profile_row(profile: Profile) -> ProfileAnswer:
     return ProfileAnswer(
         name=profile.name,
         description=profile.description,

@@ -199,7 +199,6 @@ class TerminalSession(ABC):
                 await asyncio.sleep(GRANT_S)
 
     def _in_time(self, leases: Leases, data: bytes, came: float) -> bytes | None:
-        """Returns the keys of a piece, if it came in time."""
         keys = leases.take(KeyPiece.read(data), came)
         if keys is None:
             log.info("keys came late, and were dropped", agent=self._agent_id, bytes=len(data) - HEAD)
@@ -362,7 +361,7 @@ class FramedTerminal(TerminalSession):
             if not (keys := self._leased(self._leases, payload, now)):
                 return
             kind, payload = wire.KEYS, keys
-        if kind == wire.KEYS and self._type_now(payload):
+        if kind == wire.KEYS and not self._busy and not self._came and self._attachment.type_now(payload):
             return
         self._came.append((kind, payload, now))
         self._untyped += len(payload)
@@ -377,9 +376,6 @@ class FramedTerminal(TerminalSession):
         if (late := leases.late()) is not None:
             self._connection.send(wire.NEWS, encode_json(late))
         return keys
-
-    def _type_now(self, data: bytes) -> bool:
-        return not self._busy and not self._came and self._attachment.type_now(data)
 
     async def _keys(self) -> None:
         lost = asyncio.create_task(self._connection.lost.wait())

@@ -1,7 +1,5 @@
 """Answers with documents that clients may keep: with an ETag of the bytes, and the time of the last change.
-
-`If-None-Match` is answered 304, and `If-Modified-Since` if that is missing.
-"""
+`If-None-Match` is answered 304, and `If-Modified-Since` if that is missing."""
 
 import hashlib
 from collections import OrderedDict

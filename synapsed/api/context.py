@@ -1,8 +1,5 @@
 """Objects and look-ups that the routes share: the supervisor, the limits, the caller, and the agent and task of a
-request.
-
-`origin_of` returns the origin of an action that becomes an event.
-"""
+request. `origin_of` returns the origin of an action that becomes an event."""
 
 import asyncio
 import os
@@ -79,9 +76,7 @@ class Streams:
 
     async def items[T](self, source: AsyncIterator[T], tick: float) -> AsyncGenerator[T | None]:
         """Yields the items of `source`, None for every `tick` seconds without one; ends with the source or the daemon.
-
-        The item being waited for is never cancelled by a tick, so none is lost.
-        """
+        The item being waited for is never cancelled by a tick, so none is lost."""
         closing = asyncio.create_task(self.closing.wait())
         pending: asyncio.Task[T | Literal[_End.END]] | None = None
         try:
@@ -189,11 +184,8 @@ def port_of(request: web.Request) -> int:
 
 def agent_id_of(request: web.Request) -> str:
     """Returns the id of the request's agent: by the path on the main listener, by the port on the agent's own. Raises
-    UnknownAgent, AmbiguousAddress.
-
-    The port of a stopped agent answers 404, and the connection is closed, because the next one may find another program
-    behind the port.
-    """
+    UnknownAgent, AmbiguousAddress. The port of a stopped agent answers 404, and the connection is closed, because the
+    next one may find another program behind the port."""
     control = request.app[CONTEXT].control
     if (address := request.match_info.get("agent")) is not None:
         return control.directory.resolve(address)

@@ -73,7 +73,6 @@ def description_of(handler: Any) -> Description | None:
 
 
 def route_of(handler: object) -> Route | None:
-    """Returns the row of the part's description (`kernel.Face.routes`) for this handler; None for a handler of the
-    kernel."""
+    """Returns the row of `kernel.Face.routes` for this handler; None for a handler of the kernel."""
     route: Route | None = getattr(handler, ROUTE, None)
     return route

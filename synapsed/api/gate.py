@@ -23,9 +23,9 @@ async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
     security.check_form(request)
     rights = await security.rights(request)
     _check_known(rights, request)
-    if request.path.startswith("/control/") and not _may_control(request, rights):
+    if rights.grant is None and request.path.startswith("/control/") and not security.has_control(request):
         raise Forbidden("control answers on the Unix socket, or with the control token")
-    check_needs(request, rights)
+    check_needs(request, rights)  # for a grant, the table of routes decides about control, too
     if rights.agent_id is not None:
         rights = replace(rights, granted=request.app[CONTEXT].control.directory.granted(rights.agent_id))
     if rights.person and request.method not in _READING and on_unix(request):
@@ -35,11 +35,6 @@ async def gate(request: web.Request, handler: Handler) -> web.StreamResponse:
         return await handler(request)
     with security.bearers.at_work(rights.grant, request):
         return await handler(request)
-
-
-def _may_control(request: web.Request, rights: Rights) -> bool:
-    """Returns True if the caller may use control. For grants, the table of routes decides this."""
-    return rights.grant is not None or request.app[CONTEXT].security.has_control(request)
 
 
 def _check_known(rights: Rights, request: web.Request) -> None:

@@ -1,7 +1,5 @@
-"""The main listener and the control socket of the daemon.
-
-Each is served on a socket that the service manager has bound, or on the daemon's own.
-"""
+"""The main listener and the control socket of the daemon. Each is served on a socket that the service manager has
+bound, or on the daemon's own."""
 
 import asyncio
 import contextlib

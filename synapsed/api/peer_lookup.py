@@ -118,11 +118,8 @@ class _Wanted:
 
 class PeerLookup:
     """Looks connections up. `process_of` is `Control.process_of`; `proc` is /proc, or a test's copy of it; `own_pid` is
-    the daemon's.
-
-    A search through the files of all processes may take a tenth of a second. So there is one search at a time, and the
-    next one serves all requests that came meanwhile: no request waits for more than two.
-    """
+    the daemon's. A search through the files of all processes may take a tenth of a second. So there is one search at a
+    time, and the next one serves all requests that came meanwhile: no request waits for more than two."""
 
     def __init__(
         self,
@@ -141,7 +138,6 @@ class PeerLookup:
         """Number of searches so far."""
 
     async def unix(self, sock: Any) -> Peer:
-        """Returns the peer of a Unix connection."""
         pid, uid = unix_credentials(sock)
         with _handle(sock) as handle:
             settled, agent_id = await self._agent_of(pid)

@@ -1,8 +1,5 @@
 """Parameters of queries: a model for each kind of query, which is read from a request and describes itself for the
-OpenAPI document.
-
-A wrong value of a parameter raises InvalidRequest, with its name and the expected values.
-"""
+OpenAPI document. A wrong value of a parameter raises InvalidRequest, with its name and the expected values."""
 
 import re
 from collections.abc import Callable, Sequence

@@ -86,7 +86,6 @@ class ReplyBody(_Body):
     metadata: dict[str, Any] | None = None
 
     def request(self) -> SendRequest:
-        """Returns the request for the supervisor."""
         asked = {name: value for name, value in self if name in SendRequest.__dataclass_fields__}
         return SendRequest(**{**asked, "message": self.message.message(), "metadata": self.metadata or {}})
 

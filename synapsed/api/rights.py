@@ -25,12 +25,9 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
-    """The machine's evidence about the other end of a connection.
-
-    `uid` is None if it was not found; `can_look_up` is False if the system has no way to find it. `settled` is True if
-    the peer's process was found and compared with the agents' processes; `agent_id` is the result. `own`: the peer is
-    this daemon itself.
-    """
+    """The machine's evidence about the other end of a connection. `uid` is None if it was not found; `can_look_up` is
+    False if the system has no way to find it. `settled` is True if the peer's process was found and compared with the
+    agents' processes; `agent_id` is the result. `own`: the peer is this daemon itself."""
 
     transport: Literal["unix", "tcp"]
     loopback: bool = True
@@ -237,7 +234,6 @@ def decide(peer: Peer, token: Token, own_uid: int) -> Rights:
 
 
 def _of_process(peer: Peer, own_uid: int) -> Rights:
-    """Returns the rights without a token."""
     if peer.transport == "tcp":
         if not peer.loopback:
             return Rights(Standing.NONE)

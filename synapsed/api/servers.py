@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import structlog
 from aiohttp import web
 
 from synapsed.aio import stop_listening
@@ -29,15 +28,11 @@ BACKLOG = 256
 AT_ONCE = 4
 """Connections that a listener accepts in one turn of the loop: one that is refused is closed in the next."""
 
-log = structlog.get_logger("synapsed.api")
-
 
 class ApiServers:
     """Starts and stops the listeners, whose connections go through `door`. Both applications share one `ApiContext`, so
-    that their streams are counted together.
-
-    The caller has taken the daemon's lock before, so no other process serves a socket file that exists.
-    """
+    that their streams are counted together. The caller has taken the daemon's lock before, so no other process serves a
+    socket file that exists."""
 
     def __init__(self, context: ApiContext, door: ConnectionLimiter) -> None:
         self.context = context
@@ -201,7 +196,6 @@ def _runner(app: web.Application) -> web.AppRunner:
 
 
 def _bind(address: str, port: int) -> socket.socket:
-    """Returns a socket that listens at `address` and `port`."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     return socket.create_server((address, port), family=family, backlog=BACKLOG)
 

@@ -60,7 +60,6 @@ class Answerer(Protocol):
 
     async def seen(self, agent_id: str) -> None:
         """Returns once the agent's remaining questions are for a person."""
-        ...
 
 
 async def frames_until_settled(

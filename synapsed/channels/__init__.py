@@ -1,6 +1,5 @@
-"""Side channels, which report on a program besides its screen: hooks, transcripts, programs' own servers.
-
-Adapters of parts use the names listed here."""
+"""Side channels, which report on a program besides its screen: hooks, transcripts, programs' own servers. Adapters of
+parts use the names listed here."""
 
 from synapsed.channels.adapters import Adapter
 from synapsed.channels.channel_questions import about_of, options_of, question_of, reply_of, texts_at, tool_of

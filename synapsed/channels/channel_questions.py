@@ -29,7 +29,6 @@ def texts_at(told: Any, path: str) -> list[str]:
 
 
 def tool_of(spec: DecisionSpec, told: Mapping[str, Any]) -> str:
-    """Returns the name of the tool."""
     tool = at_path(told, spec.tool)
     return tool if isinstance(tool, str) and tool else spec.called or ""
 

@@ -1,7 +1,5 @@
-"""Additions to a launch that make the program report on itself; the user's own configuration is not changed.
-
-`plan` is pure: profile and context to command line, environment and files. `prepare` is the I/O around it.
-"""
+"""Additions to a launch that make the program report on itself; the user's own configuration is not changed. `plan` is
+pure: profile and context to command line, environment and files. `prepare` is the I/O around it."""
 
 import hashlib
 import json
@@ -248,7 +246,6 @@ def merged(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _without(words: Sequence[str], left_out: Sequence[str]) -> list[str]:
-    """Returns `words` without the first occurrence of `left_out`."""
     size = len(left_out)
     at = next((n for n in range(len(words) - size + 1) if list(words[n : n + size]) == list(left_out)), None)
     return list(words) if at is None else [*words[:at], *words[at + size :]]
@@ -348,11 +345,8 @@ def with_companion(context: LaunchContext, launch: InjectedLaunch, program: str)
 
 def prepare(context: LaunchContext, launch: InjectedLaunch, more: Mapping[Path, bytes] | None = None) -> None:
     """Makes the agent's directories (0700), empties its maildir and writes the launch's files and `more` (0600). The
-    agent's inbox keeps its files. Call it in a thread.
-
-    Reports of an earlier launch must not count for this launch, and after a reboot their times would be wrong. Raises
-    OSError if the disk refuses.
-    """
+    agent's inbox keeps its files. Call it in a thread. Reports of an earlier launch must not count for this launch, and
+    after a reboot their times would be wrong. Raises OSError if the disk refuses."""
     context.agent_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     for stale in (context.hooks, context.launch_dir):
         if stale.is_dir():

@@ -1,7 +1,5 @@
-"""Finds conversations on disk: in the programs' own transcripts, as profiles describe them.
-
-Everything here blocks on the disk: call it in a thread. Unreadable files, and files without an id, are skipped.
-"""
+"""Finds conversations on disk: in the programs' own transcripts, as profiles describe them. Everything here blocks on
+the disk: call it in a thread. Unreadable files, and files without an id, are skipped."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,6 +1,5 @@
 """Reads records that programs keep, by a profile's paths, and adds up the usage of a turn from that of its requests.
-Pure.
-"""
+Pure."""
 
 import json
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """The user's configuration (docs/configuration.md) as frozen models: the meaning and the allowed values of each key.
-
-`config_files` reads it from its files, and checks rules over several sections.
-"""
+`config_files` reads it from its files, and checks rules over several sections."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -248,7 +246,6 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def seconds_of(duration: str) -> int:
-    """Returns a `Duration` in seconds."""
     return int(duration[:-1]) * _SECONDS[duration[-1]]
 
 
@@ -314,7 +311,6 @@ class Config(Section):
 
 
 def agent_model(config: type[Config]) -> type[AgentConfig]:
-    """Returns the model of one agent in `config`."""
     _, model = get_args(config.model_fields["agents"].annotation)
     found: type[AgentConfig] = model
     return found

@@ -97,8 +97,8 @@ def runtime_directory(environ: "Mapping[str, str]") -> str:
     if runtime and _is_ours_alone(runtime):
         return _plain(os.path.join(runtime, "synapsed"))
     before = _plain(os.path.join(environ.get("TMPDIR") or "/tmp", f"synapsed-{os.getuid()}"))
-    if _has_lock(before):
-        return before
+    if why_not_our_folder(before) is None and os.path.exists(os.path.join(before, "lock")):
+        return before  # a daemon of an older version has used it: its successor takes the same lock, or two could run
     return os.path.join(state_directory(environ), "run")
 
 
@@ -116,12 +116,6 @@ def connect(sock: "Any", path: str, seconds: float) -> None:
             time.sleep(FULL_PAUSE_S)
         else:
             return
-
-
-def _has_lock(folder: str) -> bool:
-    """Returns True if a daemon of an older version, which used a shared folder, has run in `folder` since that was last
-    emptied: its successor takes the same lock, or two daemons could run."""
-    return why_not_our_folder(folder) is None and os.path.exists(os.path.join(folder, "lock"))
 
 
 def _is_ours_alone(folder: str) -> bool:

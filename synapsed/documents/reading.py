@@ -24,8 +24,7 @@ SLICE: Final = 64 * 1024
 SMALL: Final = 4 * KEYS_MAX
 """Bytes of a document that cannot have too many keys, and is read at once."""
 _MARK: Final = token_hex(16)
-"""Beginning of the placeholder for a string that is decoded separately. It is random, so that no text can contain
-it."""
+"""Beginning of the placeholder for a string that is decoded separately. It is random: no text can contain it."""
 _LARGE_EXPONENT: Final = re.compile(rb"[eE]\+?[0-9]{3}")
 _EXPONENT_SIZE: Final = 8
 _COLON: Final = re.compile(rb"[ \t\r\n]*:")

@@ -46,7 +46,6 @@ class SharedText:
         self._pieces: list[bytes] = []
 
     def __len__(self) -> int:
-        """Returns the number of characters."""
         return len(self.text)
 
     def pieces(self) -> Iterator[bytes]:

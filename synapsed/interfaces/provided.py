@@ -32,7 +32,6 @@ type Drawn = tuple[str, str | bytes]
 class ScreenDrawing(Protocol):
     def draw(self, shown: Picture, form: DrawnForm) -> Drawn:
         """Draws the screen. Blocks: call it in a thread. Raises NotReady if a library is missing."""
-        ...
 
 
 class AnswerReader(Protocol):
@@ -41,13 +40,11 @@ class AnswerReader(Protocol):
     async def read(self, text: str, *, whole: bool) -> Sequence[Artifact]:
         """Returns the artifacts in `text`, the beginning of an answer, that stay the same whatever text follows;
         `whole`: `text` is the whole answer, so all artifacts are returned."""
-        ...
 
 
 class AnswerReading(Protocol):
     def reader(self, kinds: BlockKinds) -> AnswerReader:
         """Returns a reader for an agent."""
-        ...
 
 
 class WorkOwner(Protocol):
@@ -59,16 +56,13 @@ class WorkOwner(Protocol):
     @property
     def since(self) -> float:
         """Monotonic time since which this daemon has the agent."""
-        ...
 
     @property
     def current(self) -> Task | None:
         """The task that the agent works on; None without one."""
-        ...
 
     async def tell(self, events: Sequence[NewEvent]) -> None:
         """Makes the events durable, however long that takes; returns then, or when the agent's actor ends."""
-        ...
 
 
 class WorkTeller(Protocol):
@@ -77,41 +71,32 @@ class WorkTeller(Protocol):
 
     async def restore(self) -> None:
         """Reads the events of an earlier daemon, before any other call. Raises StoreError."""
-        ...
 
     async def told(self, fact: ChannelFact) -> None:
         """Called when a channel reported `fact`."""
-        ...
 
     async def turn(self, event: LinkEvent) -> None:
         """Called when the link reported the result of a task's turn."""
-        ...
 
     async def denied(self, tool: str, texts: Sequence[str], reason: str) -> None:
         """Called when a rule denied the call of `tool` that has `texts` in its input."""
-        ...
 
     async def refused(self, shown: str) -> None:
         """Called when the dialog with the text `shown` was answered with a refusal."""
-        ...
 
     async def program_over(self, how: str) -> None:
         """Called when the program is gone, and its calls with it."""
-        ...
 
     async def works(self) -> None:
         """Called when the program was seen at work: the call that it asked about was allowed."""
-        ...
 
     def about(self, prompt: Prompt | None) -> Prompt | None:
         """Returns the prompt, with the command or the edit that its dialog is about, if that is known."""
-        ...
 
 
 class WorkTelling(Protocol):
     def teller(self, owner: WorkOwner) -> WorkTeller:
         """Returns a reporter for an agent."""
-        ...
 
 
 class RuleOwner(Protocol):
@@ -125,7 +110,6 @@ class RuleOwner(Protocol):
 
     def denied(self, tool: str, texts: Sequence[str], reason: str) -> None:
         """Reports that the call of `tool` that has `texts` in its input is refused to the program."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,26 +131,21 @@ class Decider(Protocol):
     async def decide(self, spec: Any, told: dict[str, Any], task_id: str | None) -> dict[str, Any] | None:
         """Returns the answer to the program's question, in the program's own format. `spec` describes the question
         (`DecisionSpec` of its profile). None leaves the question to a person."""
-        ...
 
     def judge(self, prompt: Prompt | None) -> Answer | Wait | None:
         """Returns the decision about the dialog on the screen; None: a person answers it."""
-        ...
 
     def answered(self, prompt: Prompt) -> None:
         """Notes that the dialog is over: if the same dialog comes again, it is about another call."""
-        ...
 
 
 class Deciding(Protocol):
     def decider(self, owner: RuleOwner) -> Decider:
         """Returns a decider for an agent."""
-        ...
 
     def refusing(self, config: Any) -> Collection[RefusingRules]:
         """Returns those of the agent's rules that may refuse a call. If its program would not obey
         them, the agent is not started."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,15 +188,12 @@ class HoldOwner(Protocol):
     @property
     def activity(self) -> Activity:
         """Returns the program's present activity; UNKNOWN if it was not observed yet."""
-        ...
 
     async def keep_hold(self, kept: dict[str, Any] | None, *told: EventData) -> None:
         """Makes `kept` durable, in one commit with the events: it is then the `record.limit`. Raises StoreError."""
-        ...
 
     async def recheck(self) -> None:
         """Checks again if a message can be given to the program."""
-        ...
 
 
 class HoldActor(Protocol):
@@ -225,15 +201,12 @@ class HoldActor(Protocol):
 
     def post(self, work: Callable[..., Awaitable[object]], *args: Any) -> None:
         """Gives `work` to the actor, without waiting for it."""
-        ...
 
     def post_later(self, delay: float, work: Callable[..., Awaitable[object]], *args: Any) -> Timer:
         """Posts `work` in `delay` seconds, unless the timer is cancelled."""
-        ...
 
     def spawn(self, operation: Coroutine[Any, Any, None]) -> object:
         """Runs a long operation beside the actor."""
-        ...
 
 
 class MessageHolder(Protocol):
@@ -242,34 +215,27 @@ class MessageHolder(Protocol):
     def hold(self) -> Hold | None:
         """Returns the reason why the agent's messages wait; None if they do not. It is called before each message, and
         for each view of the agent, and never blocks."""
-        ...
 
     def answer(self, prompt: Prompt) -> str | None:
         """Returns the answer to a dialog in a task's turn; None leaves it to others."""
-        ...
 
     async def turn_over(self, event: LinkEvent, *, stopped: bool) -> TaskHeld | None:
         """Returns the consequence for the task whose turn is over; None: the usual one of the event. `stopped`: the
         turn is being stopped on request. If a hold begins with it, the hold is durable. Raises StoreError."""
-        ...
 
     async def lift(self, why: str) -> None:
         """Ends the hold, because a turn ended well, or a person does not want to wait. Raises StoreError."""
-        ...
 
     def watch(self) -> None:
         """Notes that the program runs: from now on the holder watches for the end of the hold."""
-        ...
 
     def leave(self) -> None:
         """Notes that the agent is removed."""
-        ...
 
 
 class Holding(Protocol):
     def holder(self, owner: HoldOwner, actor: HoldActor) -> MessageHolder:
         """Returns a holder for an agent, with the hold that an earlier daemon stored."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,14 +265,12 @@ class SettingsReading(Protocol):
         """Returns the person's own arguments, without a document that goes into a file of ours, and the consequences of
         the person's settings for a launch in which other channels take the place of those in `replaced`. `spec` is the
         profile's (`SettingsSpec`). Reads some small files, and never raises."""
-        ...
 
 
 class LineRouting(Protocol):
     def line(self, attachment: Attachment, agent_id: str, only: frozenset[str] | None) -> TypedLine | None:
         """Returns the reader of lines that are typed at the agent's terminal; None if all lines are for the program.
         `only`: names of the agents to which lines may go; None: to all."""
-        ...
 
 
 class WaitingHere:
@@ -328,7 +292,6 @@ class WaitingSource(Protocol):
 
     async def inboxes(self) -> tuple[list[AttentionItem], list[HostSaid]]:
         """Returns the items on other hosts that wait for a person, and the state of each host."""
-        ...
 
 
 class AgentSource(Protocol):
@@ -336,11 +299,9 @@ class AgentSource(Protocol):
 
     async def agents(self) -> list[AgentView]:
         """Returns the agents of hosts that can be reached, under their addresses on this host."""
-        ...
 
     async def teams(self) -> dict[str, list[str]]:
         """Returns the members of the teams of those hosts, as addresses."""
-        ...
 
 
 class PushPlace(BaseModel):
@@ -376,8 +337,6 @@ class Subscriptions(Protocol):
 
     async def subscribe(self, grant_id: str, push: PushPlace | None) -> None:
         """Sends notices to `push` from now on; None: sends no more. Raises UnknownDevice, StoreError."""
-        ...
 
     async def unsubscribe(self, grant_id: str, dead: PushPlace) -> None:
         """Ends the notices to the address `dead`, unless the page has a newer one. Raises UnknownDevice, StoreError."""
-        ...

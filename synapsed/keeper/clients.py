@@ -205,7 +205,7 @@ class Clients:
         self._connections.remove(client)
 
     def _watch(self, client: Connection) -> None:
-        mask = selectors.EVENT_READ if client.wants_reading else 0
+        mask = selectors.EVENT_READ if client.has_room and not (client.closing or client.backlog) else 0
         if client.wants_writing:
             mask |= selectors.EVENT_WRITE
         if mask == client.registered:

@@ -70,11 +70,9 @@ class Ending:
             self.deadline = now
 
     def next(self, now: float, *, drained: bool, blocked: bool, has_survivors: bool) -> str | None:
-        """Returns the next action: TERM or KILL for all remaining processes, RECORD the exit, or None: wait.
-
-        `drained`: the end of all output was seen; `blocked`: the disk takes no output; `has_survivors`: the program or
-        a descendant lives.
-        """
+        """Returns the next action: TERM or KILL for all remaining processes, RECORD the exit, or None: wait. `drained`:
+        the end of all output was seen; `blocked`: the disk takes no output; `has_survivors`: the program or a
+        descendant lives."""
         if self.deadline is None:
             return None
         self.deadline = now + (BLOCKED_POLL_S if blocked else POLL_S)

@@ -63,8 +63,7 @@ ALERT = 0x93
 
 
 class ProtocolError(Exception):
-    """Error of a peer that sent bytes that are no frame, or a frame that breaks the rules. `code` is stable: it is sent
-    in REFUSED frames."""
+    """Error of a peer that sent no frame, or one that breaks the rules. `code` is stable: REFUSED frames have it."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -142,10 +141,8 @@ class Decoder:
         return len(self._buffer)
 
     def feed(self, data: bytes | memoryview) -> list[Frame]:
-        """Returns the frames that `data` completes. Raises ProtocolError.
-
-        Then the frames before the wrong one in the same `data` are lost too: the caller closes the connection anyway.
-        """
+        """Returns the frames that `data` completes. Raises ProtocolError. Then the frames before the wrong one in the
+        same `data` are lost too: the caller closes the connection anyway."""
         if self._broken is not None:
             raise self._broken
         self._buffer += data

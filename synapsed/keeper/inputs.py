@@ -68,10 +68,8 @@ class Journal:
         return self._remember(input_id, Entry(length, at))
 
     def finish(self, input_id: str, entry: Entry, offset: int) -> None:
-        """Records that no further byte of the input will be written; `entry.written` says how many were.
-
-        Never raises: the program has the bytes already. The next `begin` writes a line that cannot be stored now.
-        """
+        """Records that no further byte of the input will be written; `entry.written` says how many were. Never raises:
+        the program has the bytes already. The next `begin` writes a line that cannot be stored now."""
         entry.offset = offset
         try:
             self._append({"id": input_id, "written": entry.written, "offset": offset})
@@ -262,10 +260,8 @@ class LineCheck:
         """True if the terminal was in canonical mode without echo at the last look: the text is meant to be secret."""
 
     def refuses(self, data: bytes) -> int | None:
-        """Returns the length of the longest line if the terminal would cut it, else None.
-
-        A line ends with NL, CR, or the terminal's own end-of-line and end-of-file characters.
-        """
+        """Returns the length of the longest line if the terminal would cut it, else None. A line ends with NL, CR, or
+        the terminal's own end-of-line and end-of-file characters."""
         import termios
 
         self._ends = set()

@@ -141,12 +141,11 @@ def _start(spec: Spec, ptyprocess_dir: str, *, detach: bool) -> Keeper:
         if detach:
             _detach(spec.file("keeper.log"))
         lock = _lock(spec.file("keeper.lock"))
-        channels = {
-            name: OutputChannel(
-                name, -1, Spool(spec.spool_dir(name), at_least=_at_least(spec, name), retention=spec.retention)
-            )
-            for name in spec.channels
-        }
+        channels: dict[str, OutputChannel] = {}
+        for name in spec.channels:
+            least = 0 if channels else spec.spool_at_least
+            spool = Spool(spec.spool_dir(name), at_least=least, retention=spec.retention)
+            channels[name] = OutputChannel(name, -1, spool)
         journal = Journal(spec.file("journal"), spec.launch_id)
     except OSError as error:
         raise LaunchRefused("state_failed", f"{error.filename or spec.state_dir}: {error.strerror}") from None
@@ -176,10 +175,6 @@ def _tell_ready(path: str) -> None:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
             manager.connect("\0" + path[1:] if path.startswith("@") else path)
             manager.send(b"READY=1")
-
-
-def _at_least(spec: Spec, channel: str) -> int:
-    return spec.spool_at_least if channel == spec.channels[0] else 0
 
 
 def _detach(log: str) -> None:

@@ -21,11 +21,9 @@ _START_TIME = 19  # index of field 22 of /proc/PID/stat, counted from the state
 
 def start_mark(pid: int) -> int | None:
     """Returns a number that together with the pid names one process for ever; None if the process is gone or a zombie.
-
     On Linux the number has 20 bits of the boot's id and 33 bits of the start time in ticks since boot, because pids and
     ticks both come again after a reboot. Elsewhere it is the start time in seconds. It is below 2**53, so that every
-    JSON reader keeps it exactly.
-    """
+    JSON reader keeps it exactly."""
     if not _LINUX:
         fields = _ps(["-o", "stat=,lstart=", "-p", str(pid)]).split(None, 1)
         if len(fields) < 2 or fields[0].startswith("Z"):

@@ -1,7 +1,5 @@
-"""The keeper itself: one loop over the program, the clients and the clock.
-
-Everything happens in one thread around one selector. Nothing in the loop blocks but the disk.
-"""
+"""The keeper itself: one loop over the program, the clients and the clock. Everything happens in one thread around one
+selector. Nothing in the loop blocks but the disk."""
 
 from __future__ import annotations
 

@@ -67,10 +67,6 @@ class Connection:
         return len(self._out) < 2 * HIGH_WATER
 
     @property
-    def wants_reading(self) -> bool:
-        return not (self.closing or self.backlog) and self.has_room
-
-    @property
     def wants_writing(self) -> bool:
         return bool(self._out)
 

@@ -68,11 +68,9 @@ class SpoolReader:
         self._segments = found
 
     def read(self, offset: int, limit: int) -> tuple[int, bytes]:
-        """Returns up to `limit` bytes from `offset` as `(start, data)`.
-
-        `start > offset` means that the bytes between them are gone. The end of the output is reached if `data` is empty
-        and `start >= end`, not if `data` is shorter than `limit`.
-        """
+        """Returns up to `limit` bytes from `offset` as `(start, data)`. `start > offset` means that the bytes between
+        them are gone. The end of the output is reached if `data` is empty and `start >= end`, not if `data` is shorter
+        than `limit`."""
         for segment in self._from(offset):
             start = max(offset, segment.start)
             data = self._pread(segment, start, min(limit, segment.end - start))
@@ -108,10 +106,8 @@ class Spool(SpoolReader):
         self, directory: str, *, at_least: int = 0, retention: int = RETENTION, segment_size: int = SEGMENT_SIZE
     ) -> None:
         """Opens or creates the spool in `directory` and continues at its end, or at `at_least` if that is later.
-
         `at_least` is the offset that the caller has already seen: after a crash of the machine the file may be shorter
-        than that, and an offset must never come twice with other bytes. Raises OSError.
-        """
+        than that, and an offset must never come twice with other bytes. Raises OSError."""
         os.makedirs(directory, mode=0o700, exist_ok=True)
         super().__init__(directory)
         self.fault: OSError | None = None
@@ -128,10 +124,8 @@ class Spool(SpoolReader):
             self._begin(max(at_least, self.end))
 
     def append(self, data: bytes) -> int:
-        """Stores `data` and returns how many bytes of it are stored: fewer if the disk is full (see `fault`).
-
-        The caller keeps the rest, reads no more from the program, and tries again later.
-        """
+        """Stores `data` and returns how many bytes of it are stored: fewer if the disk is full (see `fault`). The
+        caller keeps the rest, reads no more from the program, and tries again later."""
         view = memoryview(data)
         done = 0
         self._newest = b""

@@ -53,8 +53,7 @@ log = structlog.stdlib.get_logger("synapsed.keeper")
 
 
 class KeeperClient:
-    """A connection to one keeper. Every request raises KeeperLost if the connection is broken, KeeperRefused if the
-    keeper refuses it."""
+    """A connection to one keeper. Requests raise KeeperLost if it is broken, KeeperRefused if the keeper refuses."""
 
     def __init__(self, on_event: Callable[[KeeperEvent], None]) -> None:
         """Makes an unconnected client; callers use `connect`."""
@@ -78,11 +77,8 @@ class KeeperClient:
         timeout: float = CONNECT_TIMEOUT_S,
     ) -> "KeeperClient":
         """Connects and shakes hands. Raises KeeperSilent if no answer comes in `timeout` seconds, KeeperLost for other
-        reasons.
-
-        `on_event` gets every event, in the loop, in order, Lost as the last. It may call `pause_output`; its exceptions
-        are logged.
-        """
+        reasons. `on_event` gets every event, in the loop, in order, Lost as the last. It may call `pause_output`; its
+        exceptions are logged."""
         client = cls(on_event)
         welcome: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
         client._requests[_WELCOME_KEY] = welcome
@@ -122,10 +118,8 @@ class KeeperClient:
 
     async def subscribe(self, offset: int | None, *, channel: str | None = None) -> int:
         """Requests the output from `offset` on (None: from now on), which then arrives as events. Returns the offset
-        where the output begins; waits for that as long as the keeper takes.
-
-        A second call replaces the first. Raises KeeperRefused `beyond_end`.
-        """
+        where the output begins; waits for that as long as the keeper takes. A second call replaces the first. Raises
+        KeeperRefused `beyond_end`."""
         return _int(await self._ask(frames.SUBSCRIBE, _with_channel(channel, offset=offset), timeout=None), "offset")
 
     async def write(self, data: bytes, input_id: str | None = None) -> WriteResult:
@@ -204,10 +198,8 @@ class KeeperClient:
         await self._ask(frames.SIGNAL, {"signum": int(signum), "target": target})
 
     async def stop(self, grace_s: float) -> int:
-        """Ends the program and all its descendants: TERM, `grace_s` seconds, KILL; 0 kills at once.
-
-        Returns the number of processes that could not be ended, when all others are gone. The event Exited follows.
-        """
+        """Ends the program and all its descendants: TERM, `grace_s` seconds, KILL; 0 kills at once. Returns the number
+        of processes that could not be ended, when all others are gone. The event Exited follows."""
         answer = await self._ask(frames.STOP, {"grace_s": grace_s}, timeout=grace_s + STOP_MARGIN_S)
         return _int(answer, "leftover")
 
@@ -266,8 +258,7 @@ class KeeperClient:
             self._link.send(frames.FLOW, {"paused": False})
 
     def close(self) -> None:
-        """Closes the connection; the keeper goes on running. Requests under way raise KeeperLost; Lost is the last
-        event."""
+        """Closes the connection; the keeper runs on. Requests under way raise KeeperLost; Lost is the last event."""
         self._link.abort()
         self._lose("closed")
 

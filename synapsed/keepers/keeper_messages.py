@@ -20,10 +20,8 @@ from synapsed.keeper.frames import Decoder, Frame, ProtocolError
 
 
 class KeeperRefused(SynapsedError):
-    """Error for a request that the keeper understood and refused; `reason` is its code (docs/keeper-protocol.md).
-
-    For a write, `details["written"]` is the number of bytes that had reached the program; 0 if it is missing.
-    """
+    """Error for a request that the keeper understood and refused; `reason` is its code (docs/keeper-protocol.md). For a
+    write, `details["written"]` is the number of bytes that had reached the program; 0 if it is missing."""
 
     code = "KEEPER_REFUSED"
 
@@ -194,8 +192,7 @@ PORTION = 2 * 1024
 
 TURN_S = 0.002
 """Seconds of CPU time for which frames are handed on before the loop has its turn; one portion takes a fraction of
-that. It is not wall-clock time: on a busy machine only one portion would then fit into a turn, which costs even
-more."""
+that. It is not wall-clock time: on a busy machine one portion would then fill a turn."""
 
 
 class KeeperConnection(asyncio.BufferedProtocol):

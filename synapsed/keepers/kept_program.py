@@ -61,15 +61,12 @@ class Owner(Protocol):
 
     def finishing(self) -> None:
         """Called once, when the program has ended or its keeper is gone."""
-        ...
 
     async def last_words(self) -> None:
         """Called before the end is reported: the link does its remaining work."""
-        ...
 
     def silenced(self, *, silent: bool) -> None:
         """Called when the keeper does not answer, or answers again; the alert is sent already."""
-        ...
 
 
 class KeptProgram:

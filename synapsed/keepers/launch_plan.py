@@ -1,7 +1,9 @@
 """Interfaces for an agent's launches: planning one, launching the program, finding it again, cleaning up after it."""
 
-from collections.abc import Container
+import asyncio
+from collections.abc import Awaitable, Callable, Container
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from synapsed.config.config import Limits
@@ -42,16 +44,13 @@ class LaunchPlanner(Protocol):
 
     def plan(self, record: AgentRecord, profile: Profile) -> LaunchPlan:
         """Returns the plan. Raises ProgramNotFound, and ConfigError for a file of variables that cannot be read."""
-        ...
 
     def check(self, record: AgentRecord, profile: Profile) -> None:
         """Raises the errors of `plan`, LaunchError for a missing folder, and UnknownProfile. Called before a running
         program is ended for the next launch, so that it is not ended in vain."""
-        ...
 
     def endpoint(self, record: AgentRecord) -> str:
         """Returns the agent's base URL."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,34 +69,64 @@ class LinkFactory(Protocol):
     async def version(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> str | None:
         """Returns the version that the program of `launch` reports; None if it reports none, or the profile has no way
         to ask. Never raises."""
-        ...
 
     async def launch(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> AgentLink:
         """Starts the program in `record.cwd` with the profile's arguments, those of its channels and `launch.args`,
         under a new keeper. Raises LaunchError."""
-        ...
 
     async def adopt(self, record: AgentRecord, profile: Profile) -> AgentLink | None:
         """Returns the link to the launch in `record`, found by pid and start time, or None if its keeper is gone.
-
         `record.launch` is None if the daemon was killed between a launch and its recording: then the agent's directory
-        shows if there is a keeper. If the program ended while no daemon ran, the link reports LinkExited after `open`.
-        """
-        ...
+        shows if there is a keeper. If the program ended meanwhile, the link reports LinkExited after `open`."""
 
     async def strays(self, known: Container[str]) -> list[AgentRecord]:
         """Returns the agents that have a living program but are not among the ids `known`, those in the database. There
         are some if the database was removed or replaced while programs ran."""
-        ...
 
     async def ended(self, record: AgentRecord) -> ProgramEnd:
         """Returns the known facts about the end of the launch of `record`, after `adopt` has returned None."""
-        ...
 
     async def kept(self, checkpoint: Checkpoint, form: KeptForm) -> Shown:
         """Returns the kept screen, in `form`, of a program that does not run. Raises SynapsedError."""
-        ...
 
     async def sweep(self, launch: LaunchRecord) -> int:
         """Ends the remaining processes of a launch whose keeper is gone. Returns their number."""
-        ...
+
+
+class LateLinks:
+    """The factory that `make` returns when an agent first needs it: without agents, the rooms of links are not loaded.
+    `agents` has a folder of each agent."""
+
+    def __init__(self, make: Callable[[], Awaitable[LinkFactory]], agents: Path) -> None:
+        self._make = make
+        self._agents = agents
+        self._made: LinkFactory | None = None
+        self._making = asyncio.Lock()
+
+    async def _links(self) -> LinkFactory:
+        async with self._making:
+            if self._made is None:
+                self._made = await self._make()
+            return self._made
+
+    async def version(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> str | None:
+        return await (await self._links()).version(record, profile, launch)
+
+    async def launch(self, record: AgentRecord, profile: Profile, launch: LaunchPlan) -> AgentLink:
+        return await (await self._links()).launch(record, profile, launch)
+
+    async def adopt(self, record: AgentRecord, profile: Profile) -> AgentLink | None:
+        return await (await self._links()).adopt(record, profile)
+
+    async def strays(self, known: Container[str]) -> list[AgentRecord]:
+        there = await asyncio.to_thread(lambda: self._agents.is_dir() and any(self._agents.iterdir()))
+        return await (await self._links()).strays(known) if there else []
+
+    async def ended(self, record: AgentRecord) -> ProgramEnd:
+        return await (await self._links()).ended(record)
+
+    async def kept(self, checkpoint: Checkpoint, form: KeptForm) -> Shown:
+        return await (await self._links()).kept(checkpoint, form)
+
+    async def sweep(self, launch: LaunchRecord) -> int:
+        return await (await self._links()).sweep(launch)

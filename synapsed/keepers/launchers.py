@@ -89,8 +89,7 @@ class LaunchSpec:
     linger_s: int = 7 * 86400
     """Seconds that a keeper waits for its exit to be acknowledged."""
     open_files: int = 0
-    """Soft limit of open files for the keeper, and for the program if `rlimits` has none; 0: the limit that the keeper
-    is started with."""
+    """Soft limit of open files for the keeper, and for the program if `rlimits` has none; 0: the limit stays."""
     limits: Limits = field(default_factory=Limits)
     """Limits for the program and all processes that it starts, if the launcher supports them."""
 
@@ -147,7 +146,6 @@ class Launcher(Protocol):
 
     async def launch(self, spec: LaunchSpec) -> LaunchedKeeper:
         """Returns when the keeper listens and the program runs. Raises ProgramNotFound, LaunchError: nothing runs."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,10 +204,8 @@ def launch_error(errors: bytes) -> LaunchError | ProgramNotFound:
 
 def find_keepers(addresses: Iterable[KeeperAddress]) -> dict[str, bool]:
     """Returns by launch id if the keeper lives. A zombie, or another process with the same pid, counts as dead; a
-    keeper whose socket was removed counts as living.
-
-    Reads /proc, a few microseconds each. On a system without /proc it runs `ps`: call it in a thread then.
-    """
+    keeper whose socket was removed counts as living. Reads /proc, a few microseconds each. On a system without /proc it
+    runs `ps`: call it in a thread then."""
     return {address.launch_id: start_mark(address.keeper_pid) == address.keeper_start for address in addresses}
 
 
@@ -277,10 +273,7 @@ def environment_of(pid: int) -> dict[str, str] | None:
 
 async def sweep_launch(launch_id: str) -> int:
     """Kills the remaining processes of a launch whose keeper is gone: every process of this uid with the launch's
-    SYNAPSE_LAUNCH_ID, also the keeper if it still lives.
-
-    Returns their number. Raises LaunchError if one cannot be killed.
-    """
+    SYNAPSE_LAUNCH_ID, also the keeper if it lives. Returns their number. Raises LaunchError if one stays."""
     return await asyncio.to_thread(_sweep, launch_id)
 
 

@@ -131,12 +131,9 @@ class SystemdLauncher:
 
 
 def _as_written(command: Sequence[str]) -> list[str]:
-    """Returns `command` escaped for systemd-run.
-
-    In arguments, the manager replaces `${NAME}` (not every version has an option against this) and reads `$$` as one
-    `$`. In the path of the program it leaves `$$` as it is; so a shell is started that execs a program with such a
-    path.
-    """
+    """Returns `command` escaped for systemd-run. In arguments, the manager replaces `${NAME}` (not every version has an
+    option against this) and reads `$$` as one `$`. In the path of the program it leaves `$$` as it is; so a shell is
+    started that execs a program with such a path."""
     if "$" in command[0]:
         command = ["/bin/sh", "-c", 'exec "$0" "$@"', *command]
     return [word.replace("$", "$$") for word in command]

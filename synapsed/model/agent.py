@@ -153,11 +153,8 @@ class AgentRef:
 
 def resolve(address: str, agents: Iterable[AgentRef]) -> AgentRef:
     """Returns the one agent that `address` means: a name, an id, `type-port`, or a `type` with one running instance.
-    The names of folders are handled by `resolve_folder`.
-
-    A leading `@` is allowed. An exact name or id wins over a type. Raises UnknownAgent, which lists the known agents,
-    or AmbiguousAddress, which lists the candidates.
-    """
+    The names of folders are handled by `resolve_folder`. A leading `@` is allowed. An exact name or id wins over a
+    type. Raises UnknownAgent, which lists the known agents, or AmbiguousAddress, which lists the candidates."""
     wanted = address.removeprefix("@")[:ADDRESS_MAX]
     known = list(agents)
     for agent in known:

@@ -70,7 +70,6 @@ class StoreFigures(Protocol):
 
     def size(self) -> int:
         """Returns the bytes on the disk."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,6 @@ class Grant:
     """Its end, in seconds since the epoch; None: no end."""
 
     def covers(self, agent: str) -> bool:
-        """Returns True if the grant covers the agent of that name."""
         return self.agents is None or agent in self.agents
 
 

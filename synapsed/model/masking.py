@@ -221,7 +221,6 @@ class _Finder:
         self.prefixes = frozenset(literal[:length] for literal in literals for length in range(1, len(literal)))
 
     def stands_in(self, word: str) -> bool:
-        """Returns True if a literal stands in `word`."""
         return bool(self._literals.find_matches_as_indexes(word))
 
     def spans(self, text: str, begin: int, piece: str) -> Iterator[tuple[int, int]]:

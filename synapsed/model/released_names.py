@@ -1,7 +1,5 @@
 """Names that were released, and the part that each belongs to, for the error if that part is not installed.
-
-`synapsectl` uses this module too, so it imports no other module.
-"""
+`synapsectl` uses this module too, so it imports no other module."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

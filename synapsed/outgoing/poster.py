@@ -138,7 +138,6 @@ class Receipt:
 class Poster(Protocol):
     async def check(self, url: str) -> str:
         """Returns the part of the URL that others may see. Raises InvalidRequest for one that can never be notified."""
-        ...
 
     async def post(self, url: str, body: Parts, headers: Mapping[str, str]) -> Receipt: ...
 

@@ -1,8 +1,5 @@
 """Finds parts of other distributions: each has an entry point of the group `synapsed.parts`, with its name and its
-package.
-
-`synapsectl` uses this module too, so it imports little of the daemon.
-"""
+package. `synapsectl` uses this module too, so it imports little of the daemon."""
 
 import os
 import re

@@ -89,7 +89,6 @@ class AcpLink(ProgramLink):
         size: tuple[int, int],
         **program: Any,
     ) -> None:
-        """Passes `program` to `ProgramLink`."""
         super().__init__(**program)
         self._folder = folder
         self._spool = transcript
@@ -241,8 +240,10 @@ class AcpLink(ProgramLink):
 
     def _perform(self, commands: Sequence[PipesCommand]) -> None:
         for command in commands:
-            if isinstance(command, ShowText | ShowLine):
-                self._draw(command)
+            if isinstance(command, ShowText):
+                self._show(self._transcript.said(command.text))
+            elif isinstance(command, ShowLine):
+                self._show(self._transcript.line(command.text, bold=command.bold))
             else:
                 self._do(command)
         told = self._told
@@ -253,12 +254,6 @@ class AcpLink(ProgramLink):
         self._rests.set()
         if (commands or told is not self._told) and self._session.stage is AcpStage.READY:
             self._show(self._transcript.rest())
-
-    def _draw(self, command: ShowText | ShowLine) -> None:
-        if isinstance(command, ShowText):
-            self._show(self._transcript.said(command.text))
-        else:
-            self._show(self._transcript.line(command.text, bold=command.bold))
 
     def _do(self, command: Write | Emit | OfTurn | NotRefused | Saved) -> None:
         match command:

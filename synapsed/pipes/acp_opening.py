@@ -1,6 +1,5 @@
 """Opens the session of a program on pipes: sends `initialize`, opens a session or continues one, and sets a mode in
-which the program asks for permissions. Pure.
-"""
+which the program asks for permissions. Pure."""
 
 from collections import deque
 from collections.abc import Callable, Mapping

@@ -226,7 +226,6 @@ class AcpSession:
                 self._saying(turn, message.name, message.text)
 
     def _conclude(self, turn: PromptedTurn) -> None:
-        """Ends the turn by its response."""
         assert turn.response is not None
         message, at_ns, self._live = turn.response.message, turn.response.at_ns, turn.own or turn.response.live
         self._end(turn, outcome(message, turn.speech, self._profile.error, turn=turn.id, at_ns=at_ns))
@@ -352,7 +351,6 @@ class AcpSession:
 
     @property
     def waiting(self) -> OpenRequest | None:
-        """Returns the request that waits longest."""
         return self._requests.waiting
 
     @property
@@ -476,7 +474,6 @@ class AcpSession:
             self._conclude(turn)
 
     def answer(self, text: str, prompt_id: str | None) -> list[PipesCommand]:
-        """Answers the open question. Raises NotWaiting, PromptChanged, InvalidChoice."""
         request = self.waiting
         if request is None:
             raise NotWaiting("the agent does not ask anything now")

@@ -196,19 +196,14 @@ def outcome(
                 return TurnInterrupted(channel=CHANNEL, at_ns=at_ns, turn=turn)
             return failed(pattern.code, said or speech.notices)
     # A program that reports tokens, but none for a turn whose messages have no id, has not asked its model.
-    if isinstance(result, dict) and "usage" in result and result["usage"] is None and not _has_id(speech):
+    if isinstance(result, dict) and result.get("usage", 0) is None and not any(one.has_id for one in speech.messages):
         words = (said or speech.notices).strip()
         if words:
             return failed(code_of(words), words)
     return TurnEnded(channel=CHANNEL, at_ns=at_ns, turn=turn, answer=said)
 
 
-def _has_id(speech: TurnSpeech) -> bool:
-    return any(message.has_id for message in speech.messages)
-
-
 def _failure(error: dict[str, Any]) -> tuple[str, str]:
-    """Returns the code and the text of an error."""
     data = error.get("data")
     details = [str(error.get("message") or "")]
     if isinstance(data, dict):

@@ -87,7 +87,6 @@ class TranscriptView:
         return out.encode(), asked
 
     def erased(self) -> bytes:
-        """Removes the draft."""
         self.draft = ""
         return f"{ERASE}{PROMPT}".encode() if self._shown else b""
 

@@ -83,10 +83,8 @@ def mend(paths: Iterable[Path], folders: Sequence[Path] = ()) -> str:
 
 
 def private_directory(path: Path) -> Path:
-    """Makes `path` a directory that only this user can enter, or raises LaunchError if there is anything else.
-
-    It is for sockets in shared places: a link, or a directory that another user put there first, is refused.
-    """
+    """Makes `path` a directory that only this user can enter, or raises LaunchError if there is anything else. It is
+    for sockets in shared places: a link, or a directory that another user put there first, is refused."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = path.lstat()

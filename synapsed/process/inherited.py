@@ -108,13 +108,11 @@ def activated(environ: Mapping[str, str]) -> list[str]:
 
 
 def select(environ: Mapping[str, str], patterns: Iterable[str]) -> dict[str, str]:
-    """Returns the variables of `environ` that match one of `patterns`."""
     matches = _names(tuple(patterns))
     return {name: value for name, value in environ.items() if matches(name)}
 
 
 def without(environ: Mapping[str, str], patterns: Iterable[str]) -> dict[str, str]:
-    """Returns `environ` without the variables that match one of `patterns`."""
     matches = _names(tuple(patterns))
     return {name: value for name, value in environ.items() if not matches(name)}
 

@@ -44,7 +44,6 @@ def _of_checkout(root: Path) -> str:
 
 
 def with_commit(version: str, commit: str) -> str:
-    """Returns the version with the commit, for people."""
     return f"{version} ({commit})" if commit else version
 
 

@@ -120,7 +120,6 @@ class LockRecord(NamedTuple):
 
 
 def here() -> RunningPlace:
-    """Returns the place of this process."""
     try:
         namespace = os.readlink("/proc/self/ns/pid")
     except OSError:
@@ -129,7 +128,6 @@ def here() -> RunningPlace:
 
 
 def _boot_id() -> str:
-    """Returns the id of this start of the machine."""
     if found := _line("/proc/sys/kernel/random/boot_id"):
         return found
     import ctypes  # macOS

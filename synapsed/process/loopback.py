@@ -24,11 +24,8 @@ def hold_other(
     address: str, port: int, bind: Callable[[str, int], socket.socket | None]
 ) -> tuple[socket.socket | None, str]:
     """Returns the socket that `bind` makes at the other address, and the host to publish for `port`; `address` is held
-    already.
-
-    `bind` returns None for a port that another program holds. On a machine without the other address (no IPv6) no
-    program could listen at it, and `localhost` means `address`.
-    """
+    already. `bind` returns None for a port that another program holds. On a machine without the other address (no IPv6)
+    no program could listen at it, and `localhost` means `address`."""
     if (twin := other(address)) is None:
         return None, address
     try:
@@ -49,5 +46,4 @@ def tcp_socket(address: str) -> socket.socket:
 
 
 def host_port(host: str, port: int) -> str:
-    """Returns host and port in the form of a URL."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

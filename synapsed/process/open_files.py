@@ -32,8 +32,7 @@ def raise_limit() -> tuple[int, int]:
 
 
 def keep_private(logs: Path, fd: int = 2) -> None:
-    """Makes standard error readable by its owner alone if it is a log in `logs`: launchd creates the log with the umask
-    of the agents."""
+    """Makes standard error readable by its owner alone if it is a log in `logs`: launchd uses the agents' umask."""
     with contextlib.suppress(OSError):
         if any(os.path.samestat(os.fstat(fd), path.stat()) for path in logs.glob("*.log")):
             os.fchmod(fd, 0o600)

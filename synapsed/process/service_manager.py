@@ -53,7 +53,6 @@ class ServiceNotifier:
         self._send("STOPPING=1", "STATUS=ending", _extension())
 
     def close(self) -> None:
-        """Ends the reports."""
         if self._notifier is not None:
             self._notifier.socket.close()
             self._notifier = None

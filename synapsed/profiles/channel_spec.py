@@ -335,7 +335,6 @@ class Channel(_Section):
     transcript: Transcript | None = None
 
     def error_code(self, text: str) -> ErrorCode:
-        """Returns the code for an error of this `text`."""
         return next((code for pattern, code in self.error_codes.items() if pattern.search(text)), "MODEL_ERROR")
 
 

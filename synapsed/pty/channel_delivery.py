@@ -108,7 +108,6 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
     # --- facts ---
 
     def told(self, fact: ChannelFact) -> None:
-        """Handles a fact that the channel reports."""
         if self.turn is None:
             return
         if not isinstance(fact, AssistantSaying | ToolBegan):
@@ -116,7 +115,8 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
         elif not self.turn.is_its(fact):  # a subagent's call may come in the middle of a word
             return
         elif isinstance(fact, ToolBegan):
-            self._tell_rest()
+            if self._stream is not None:
+                self._tell(self._stream.rest())  # the text comes before the call
         else:
             self.add(self.turn.works_on())
             if self._stream is not None:
@@ -245,11 +245,6 @@ class ChannelDelivery(TurnPerformer[ChannelTurn]):
             self._tell(self._stream.take(self._clock.monotonic()))
         if self._stream.due is not None:
             self._tell_soon()
-
-    def _tell_rest(self) -> None:
-        """Reports the rest of the text before a tool call, so that it comes before the call."""
-        if self._stream is not None:
-            self._tell(self._stream.rest())
 
     def _tell(self, piece: Piece | None) -> None:
         if piece is not None and self.turn is not None:

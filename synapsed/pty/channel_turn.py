@@ -88,8 +88,7 @@ class ChannelTurnState(KeptTurn):
     submitted: bool = True
     """True in every state: a message of such a turn is never typed."""
     joining: bool = False
-    """True while the message has joined another turn, but is not part of it yet: the program's words there do not
-    answer it."""
+    """True while the message has joined another turn, but is no part of it yet: words there do not answer it."""
     refused_at: float | None = None
     """Time, in Unix seconds, at which a person chose an option on the terminal by which the program stops the turn."""
 

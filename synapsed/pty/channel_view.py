@@ -80,7 +80,6 @@ class ChannelView:
 
     @property
     def open(self) -> ChannelQuestion | None:
-        """Returns the oldest open question."""
         return next(iter(self._open.values()), None)
 
     def asked(self, fact: PermissionAsked) -> None:

@@ -453,8 +453,7 @@ class Keyboard:
 
     def _settle(self, waits: int) -> Steps[int]:
         """Waits, at most `waits` times, until the program rests and its composer is drawn: many programs erase it
-        before they draw it again, and a look between the two proves nothing. Returns the number of waits that are
-        left."""
+        before they draw it again, and a look between the two proves nothing. Returns the number of waits left."""
         while waits and not (yield Rests()):
             waits -= 1
             yield from self._pause()

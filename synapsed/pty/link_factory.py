@@ -83,7 +83,6 @@ class PipesLinks(Protocol):
         self, record: AgentRecord, profile: Profile, launched: LaunchRecord, *, conversation: str | None
     ) -> AgentLink:
         """Returns a link; `conversation` is the id of the conversation that the launch continues."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,12 +296,10 @@ class PtyLinkFactory:
         )
 
     async def _unrecorded(self, agent_dir: Path, *, but: str | None = None) -> LaunchRecord | None:
-        """Returns the launch noted in LAUNCH_FILE, if its program runs and it is not the launch `but`.
-
-        Ends processes of the launch that have no keeper; and a keeper that has no program, because it would keep the
-        lock that the next keeper needs. A keeper whose program has ended is ended too: its end may be on record
-        already, if the last daemon was killed before it noted its next launch.
-        """
+        """Returns the launch noted in LAUNCH_FILE, if its program runs and it is not the launch `but`. Ends processes
+        of the launch that have no keeper; and a keeper that has no program, because it would keep the lock that the
+        next keeper needs. A keeper whose program has ended is ended too: its end may be on record already, if the last
+        daemon was killed before it noted its next launch."""
         try:
             noted = json.loads(await asyncio.to_thread((agent_dir / LAUNCH_FILE).read_bytes))
             launch_id, socket = noted["launch_id"], noted["socket"]
@@ -352,8 +349,7 @@ def _given(attributes: ProcessAttributes) -> dict[str, Any]:
 
 
 async def _connected(launch_id: str, socket: str) -> KeeperClient:
-    """Connects to the keeper of that launch, which may not listen yet, or is asked to bind its socket again. Raises
-    KeeperLost."""
+    """Connects to that launch's keeper, which may not listen yet, or must bind its socket again. Raises KeeperLost."""
     for _ in range(CALLS):
         with contextlib.suppress(OSError, KeeperLost):
             return await KeeperClient.connect(socket)

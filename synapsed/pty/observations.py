@@ -25,9 +25,7 @@ WORDS_MAX = 64
 
 class Asking:
     """The questions of one program. `number` grows if a question is asked again after an answer (a password was wrong).
-
-    The argument `kept` is the property `kept` as the last daemon has saved it.
-    """
+    The argument `kept` is the property `kept` as the last daemon has saved it."""
 
     def __init__(self, kept: Any = None) -> None:
         self.number = 0

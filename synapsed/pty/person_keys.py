@@ -1,7 +1,5 @@
-"""Passes a person's keys to the program: typed at an attached terminal (a viewer), or pressed by name.
-
-While a message or an answer is being typed, the person's keys wait, so that the two are never mixed.
-"""
+"""Passes a person's keys to the program: typed at an attached terminal (a viewer), or pressed by name. While a message
+or an answer is being typed, the person's keys wait, so that the two are never mixed."""
 
 import asyncio
 from collections.abc import Sequence

@@ -111,8 +111,7 @@ class PtyLink(ProgramLink):
     ) -> None:
         """Makes a link. `own_size` is the window's size while no viewer that may type is attached; `way`: the channel
         over which the program takes messages; `adopted`: the program ran before this daemon; `prompts` are the kept
-        prompts; `stopped` is the message of the turn that was stopped last; `program`: the arguments of
-        `ProgramLink`."""
+        prompts; `stopped` is the message of the turn that was stopped last; `program`: for `ProgramLink`."""
         super().__init__(**program)
         agent_id, profile, stage, clock = self._agent_id, self._profile, self._stage, self._clock
         self._channels = channels
@@ -352,13 +351,9 @@ class PtyLink(ProgramLink):
             and self._window.wants_redraw(await self._driver.looks.look(), now, hurry=hurry)
             and await self._driver.kernel.rests_with_keys_read()  # else the program may be about to redraw by itself
         ):
-            await self._keep_size()
+            with contextlib.suppress(StoreError, TimeoutError):  # the next daemon restores the size after a kill
+                await asyncio.wait_for(self._driver.save_screen(), SAVE_S)
             self._redraw()
-
-    async def _keep_size(self) -> None:
-        """Saves the window's size before it is changed for a moment: the next daemon restores it after a kill."""
-        with contextlib.suppress(StoreError, TimeoutError):
-            await asyncio.wait_for(self._driver.save_screen(), SAVE_S)
 
     def _redraw(self) -> None:
         log.info("the program is asked to redraw its screen", agent_id=self._agent_id)
@@ -421,7 +416,6 @@ class PtyLink(ProgramLink):
         self._way_of(record).recorded()
 
     def _way_of(self, record: TurnRecord) -> ChannelWay | TurnWorker:
-        """Returns the way on which the turn of that record goes."""
         return self._beside if self._beside is not None and record.link.get("by") == BY else self._driver.turn
 
     async def interrupt(self) -> bool:

@@ -84,13 +84,8 @@ def _is_ready(look: Look) -> bool:
 
 
 def _is_written(look: Look) -> bool:
-    """Returns True if the composer has text. A terminal's answers to queries do not count: they are removed before a
-    message is typed."""
+    """Returns True if the composer has text. A terminal's answers to queries, which typing removes, do not count."""
     return look.composer.state == "draft" and not are_answers(look.composer.text)
-
-
-def _not_understood(look: Look) -> bool:
-    return look.verdict.asked is not None and look.verdict.asked.prompt.type == "screen"
 
 
 TABLE: tuple[tuple[Obstacle, _Applies], ...] = (
@@ -101,7 +96,7 @@ TABLE: tuple[tuple[Obstacle, _Applies], ...] = (
     (Obstacle("its work is being stopped"), lambda now: now.interrupting),
     (SILENT_KEEPER, lambda now: now.silent),
     (Obstacle("it is ready, but has not read all keys", "unread"), _sees(_is_ready, unless=lambda now: not now.unread)),
-    (UNKNOWN_SCREEN, _sees(_not_understood)),
+    (UNKNOWN_SCREEN, _sees(lambda look: (asked := look.verdict.asked) is not None and asked.prompt.type == "screen")),
     (MISREAD_COMPOSER, lambda now: now.misread),
     (Obstacle("it waits for a person", "dialog"), _sees(lambda look: look.verdict.activity is Activity.WAITING)),
     (Obstacle("it is not ready"), _sees(lambda look: not _is_ready(look))),

@@ -257,7 +257,6 @@ class Looks:
             self._again = True
 
     async def look(self) -> Look:
-        """Returns a look at the terminal at this moment."""
         look = await self._look()
         assert look is not None, "one in the middle of a frame is wanted too"
         return look

@@ -181,7 +181,6 @@ class Session:
         return [Tell(Skipped(offset))]
 
     def told(self, fact: ChannelFact, now: float) -> list[SessionCommand]:
-        """Takes a fact that a side channel reports."""
         if isinstance(fact, AssistantSaying):
             self.speech.told(fact)
         elif isinstance(fact, BackgroundTold):
@@ -290,7 +289,6 @@ class Session:
         return self.observations.asking.named(look)
 
     def looked(self, look: Look, now: float) -> list[SessionCommand]:
-        """Takes a look."""
         self.last, self.now = look, now
         if look.composer.state == "draft" and (self.pasted or self.hands_on(now)):
             self.misreading.proven()
@@ -553,7 +551,6 @@ class Session:
         return self.person_at is not None and self.person_at >= begun - HANDS_OFF_S
 
     def drop(self) -> list[SessionCommand]:
-        """Drops the turn."""
         self._drop()
         return self._drain()
 

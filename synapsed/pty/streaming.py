@@ -141,10 +141,8 @@ type _Source = _Said | _Printed | _Drawn | _Both
 
 
 class TurnStream:
-    """The text of one turn. Pure: `now` is monotonic seconds.
-
-    `begun`: the turn was running already (the daemon was restarted), so the text published so far is unknown.
-    """
+    """The text of one turn. Pure: `now` is monotonic seconds. `begun`: the turn was running already (the daemon was
+    restarted), so the text published so far is unknown."""
 
     def __init__(self, profile: Profile, message: str, *, begun: bool) -> None:
         self._said = self._printed = self._drawn = None
@@ -260,8 +258,7 @@ class TurnStream:
 
 class Speech:
     """Publishes the text of the turn that runs on a terminal, unless the profile switches this off. `tell` is called
-    with the pieces.
-    """
+    with the pieces."""
 
     def __init__(self, profile: Profile, tell: Callable[[Piece], None]) -> None:
         self._profile = profile

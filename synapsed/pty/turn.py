@@ -156,7 +156,6 @@ class PtyTurn(TurnMachine[TurnState]):
         return self.held(now)
 
     def saved(self) -> list[Command]:
-        """Goes on after the record is durable."""
         if self.state.phase is Phase.PASTING:
             return self.held(self._at) if self.state.interrupting else [Type("paste", self._typed.paste)]
         if self.state.phase is Phase.SUBMITTING:
@@ -340,8 +339,7 @@ class PtyTurn(TurnMachine[TurnState]):
 
     def _withdraw(self, seen: Seen) -> list[Command]:
         """Withdraws the message. A slow program may still read the typed text, and the submit key if it was pressed, at
-        any time. So no other step is taken or published until the composer is without the message and the program
-        rests."""
+        any time. So no other step is taken or published until the composer is without it and the program rests."""
         self.withdrawing, self.deadline = True, None
         self._echoed_before = seen.echoed
         return [TakeOut()]
@@ -464,11 +462,9 @@ class PtyTurn(TurnMachine[TurnState]):
         return None
 
     def holds(self, composer: str) -> bool:
-        """See `MessageInComposer.holds`."""
         return self._composed.holds(composer, self.state)
 
     def stands_behind_other(self, composer: str) -> bool:
-        """See `MessageInComposer.stands_behind_other`."""
         return self._composed.stands_behind_other(composer)
 
     def _fresh(self, seen: Seen) -> bool:
@@ -508,7 +504,6 @@ class PtyTurn(TurnMachine[TurnState]):
         return self._prompted(fact, now) if isinstance(fact, PromptAccepted) else self._reported(fact, now)
 
     def is_younger(self, fact: ChannelFact) -> bool:
-        """See `TurnReports.is_younger`."""
         return self._reports.is_younger(fact, self.state)
 
     def _prompted(self, fact: PromptAccepted, now: float) -> list[Command]:

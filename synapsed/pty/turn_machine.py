@@ -63,7 +63,6 @@ class TurnMachine[Kept: KeptTurn](ABC):
 
     @property
     def text(self) -> str:
-        """Returns the text of the present leg."""
         return self._delivery.text if self.state.leg == 0 or self.state.note is None else self.state.note
 
     def saved(self) -> list[Command]:

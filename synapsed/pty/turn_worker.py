@@ -153,7 +153,6 @@ class TurnWorker(TurnPerformer[PtyTurn]):
         self._looks.soon()  # the machine may wait for text that is on the screen already: no change would cause a look
 
     def prepare(self, record: TurnRecord) -> TurnRecord:
-        """See `AgentLink.prepare`."""
         if not self._profile.composer.at_cursor:
             self._unread.ahead()
         return record.model_copy(update={"link": self._session.prepared().model_dump(mode="json")})
@@ -222,8 +221,7 @@ class TurnWorker(TurnPerformer[PtyTurn]):
 
     async def _withdraw(self, turn: PtyTurn) -> bool:
         """Empties the composer. Returns True if it is empty and the program rests. Waits for rest before the keys, so
-        that they do not stop the program's next work; and after them, since the program may only then handle the submit
-        key."""
+        that they do not stop the program's next work; and after them: it may only then handle the submit key."""
 
         def taken() -> bool:
             return not turn.withdrawing

@@ -45,8 +45,7 @@ log = structlog.get_logger(__name__)
 
 
 class UndrawnOutput:
-    """The undrawn output of one program. `passed` is called with the offset up to which output was skipped before it
-    came."""
+    """The undrawn output of one program. `passed` gets the offset up to which output was skipped before it came."""
 
     def __init__(self, terminal: LinkedTerminal, *, drawn: int, passed: Callable[[int], None]) -> None:
         self._agent_id = terminal.agent_id

@@ -91,11 +91,9 @@ class ViewedWindow(Protocol):
     def follows(self, size: tuple[int, int] | None) -> None:
         """Called when the viewer that was used last has left: `size` is the columns and rows of the one that is
         followed now, None if no other may type."""
-        ...
 
     def seen_in(self, outer: OuterTerminal) -> None:
         """Called when the program is seen in another terminal than before."""
-        ...
 
 
 class Viewer:
@@ -328,7 +326,6 @@ class Viewer:
         self._behind = behind
 
     def end(self) -> None:
-        """Ends the output."""
         self._ended = True
         self._wake.set()
 

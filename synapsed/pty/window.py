@@ -77,8 +77,7 @@ def bounded(cols: int, rows: int) -> tuple[int, int]:
 
 class Window:
     """The window of one program. `own` is its size while no viewer that may type is attached; `attached` returns the
-    number of attached terminals, `writers` the number of them that may type; `told`: a channel reports the program's
-    answers."""
+    number of attached terminals, `writers` the number of them that may type; `told`: a channel reports answers."""
 
     def __init__(
         self,

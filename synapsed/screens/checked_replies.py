@@ -134,8 +134,7 @@ _CHANGED = TypeAdapter(tuple[_WireJudged | None, tuple[_Modes, _Modes] | None])
 
 
 def read_look(frame: ScreenFrame, profile: Profile, before: Look | None) -> Look | None:
-    """Reads a look; `before` is the look that was read last. Returns None if the process has sent none. Raises
-    ScreenFrameError."""
+    """Reads a look; `before` is the last one. Returns None if the process has sent none. Raises ScreenFrameError."""
     if not frame.blob:
         return None
     judged, told_modes = _read(_CHANGED, frame.text) if frame.text else (None, None)
@@ -438,8 +437,7 @@ def _for_terminals(redraw: bytes) -> bytes:
 
 
 def read_redraw(frame: ScreenFrame) -> Redraw:
-    """Reads a redraw: the bytes that draw the screen, and an unfinished sequence after them. Raises
-    ScreenFrameError."""
+    """Reads a redraw: the bytes of the screen, and an unfinished sequence after them. Raises ScreenFrameError."""
     pending = _read(_PENDING, frame.text)
     if pending > len(frame.blob):
         raise ScreenFrameError("more of an unfinished sequence than there is")
@@ -452,8 +450,7 @@ def read_redrawn(frame: ScreenFrame) -> bytes:
 
 
 def read_shown(form: str, frame: ScreenFrame) -> Shown | TooLarge:
-    """Reads a screen in the requested form; returns TooLarge if the process could not send it. Raises
-    ScreenFrameError."""
+    """Reads a screen in the requested form; TooLarge if the process could not send it. Raises ScreenFrameError."""
     match form:
         case "picture" | "rows" if frame.flag:
             return TooLarge("the screen is too large for a picture: make its window smaller, or ask for its text")

@@ -19,8 +19,7 @@ from synapsed.terminal.look import Harm
 FILE = "harm.json"
 
 QUARANTINES_MAX = 2
-"""Number of times that a launch's screen is begun again after harmful output; after the next one the launch goes on
-without a screen."""
+"""Number of times that a launch's screen is begun again after harmful output; then it goes on without a screen."""
 
 log = structlog.stdlib.get_logger("synapsed.screens")
 

@@ -39,16 +39,13 @@ class PlacedScreen(Protocol):
 
     @property
     def works_since(self) -> int | None:
-        """Value of `ScreenPool.order` when the process got its oldest unfinished work for this screen; None if it has
-        none."""
-        ...
+        """`ScreenPool.order` when the process got its oldest unfinished work for this screen; None if it has none."""
 
     def came(self, frame: ScreenFrame) -> None: ...
 
     def lost(self, *, suspect: bool, outside: bool) -> None:
         """Called when the screen's process has ended. `suspect`: the process may have been working on this screen;
         `outside`: it was killed or stopped from outside."""
-        ...
 
 
 class ScreenPool:

@@ -323,7 +323,6 @@ def write_rows(rows: Rows) -> bytes:
 
 
 def write_failure(error: BaseException) -> bytes:
-    """Returns the kind of the error and its place in the code; not its message, which may contain a program's
-    output."""
+    """Returns the kind of the error and its place in the code; not its message, which may quote a program's output."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     return _told(f"{type(error).__name__} in {Path(place.filename).name}:{place.lineno}"[:256])

@@ -9,7 +9,8 @@ there, or at which processes end again and again, is skipped.
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -29,7 +30,6 @@ from synapsed.profiles.profile import Profile
 from synapsed.screens import checked_replies, harmful_output, protocol
 from synapsed.screens.harmful_output import HarmRecord
 from synapsed.screens.protocol import AS_DRAWN, FrameKind, ScreenFrame, ScreenFrameError
-from synapsed.screens.window_sizes import WindowSizes
 from synapsed.terminal.explain import Witness
 from synapsed.terminal.look import Look
 from synapsed.terminal.screen_messages import (
@@ -38,6 +38,7 @@ from synapsed.terminal.screen_messages import (
     Harmed,
     InBackground,
     Incomplete,
+    KeptLook,
     LinesRead,
     LinesWanted,
     Note,
@@ -51,40 +52,14 @@ from synapsed.terminal.screen_messages import (
     TurnOpened,
 )
 
-
-class KeptLook:
-    """The last look, and its request. Pure."""
-
-    def __init__(self) -> None:
-        self._kept: tuple[Look, Ask] | None = None
-        self.changes = 0
-        """Number of events so far after which a new look may differ."""
-
-    def changed(self) -> None:
-        self._kept = None
-        self.changes += 1
-
-    def keep(self, look: Look, ask: Ask, changes: int) -> None:
-        """Keeps a look, unless something has changed since its request; `changes` is the number at the request."""
-        if changes == self.changes:
-            self._kept = look, ask
-
-    def answers(self, ask: Ask) -> Look | None:
-        """Returns the kept look if it answers `ask`, else None. The look may have more than `ask` requests; but a look
-        in the middle of a frame does not answer a request for a whole frame."""
-        if self._kept is None:
-            return None
-        look, asked = self._kept
-        timely = asked.now <= ask.now < look.good_until
-        as_much = (not look.mid_frame or not ask.whole) and (look.kinds is not None or not ask.kinds)
-        return look if timely and as_much and asked.known == ask.known else None
-
-
 if TYPE_CHECKING:
     from synapsed.screens.pool import ScreenPool, Seat
 
 TRIES_MAX = 2
 """Number of trials that output may pass although a process has ended at it; then it counts as harmful nevertheless."""
+
+SIZES_MAX = 64
+"""Number of the last sizes that are remembered."""
 
 CHUNK = 64 * 1024
 """Bytes of the spool that are sent at a time to a process that draws a screen again."""
@@ -95,6 +70,61 @@ AHEAD = 512 * 1024
 log = structlog.stdlib.get_logger("synapsed.screens")
 
 type Told = Callable[[StageEvent], None]
+type Size = tuple[int, int]
+"""Columns, rows."""
+
+
+class WindowSizes:
+    """The sizes that a window has had: output that is drawn again is drawn in the size that the window had then.
+    `now` is its present size. Pure."""
+
+    def __init__(self, size: Size) -> None:
+        """`size` is the first size, unless `resize` reports another one."""
+        self.now = size
+        self._first = size
+        self._known: deque[tuple[int, Size]] = deque(maxlen=SIZES_MAX)
+        """The last sizes, each with the offset from which on it is valid."""
+        self._due: deque[tuple[int, Size]] = deque()
+        """The sizes among them that the drawing has not got yet (`due`)."""
+        self._drawn = size
+        """The size that the drawing got last."""
+
+    def resize(self, size: Size, at: int, sent: int) -> None:
+        """Notes that the window has `size` from the offset `at` on, when output up to `sent` is already being drawn."""
+        self.now = size
+        if not self._known or self._known[-1][1] != size:
+            self._known.append((at, size))
+        if at >= sent and size != (self._due[-1][1] if self._due else self._drawn):
+            self._due.append((at, size))
+
+    def last_at(self, offset: int) -> int:
+        """Returns the offset for a size that is reported when output up to `offset` has come: `offset`, but not less
+        than the offset of the last known size."""
+        return max(offset, self._known[-1][0]) if self._known else offset
+
+    def begin(self, offset: int, size: Size | None) -> Size:
+        """Begins to draw at `offset`: with a kept screen of that `size`, from before or after a change of size at the
+        same offset; or with an empty screen (None). Returns the screen's size."""
+        before = [size for at, size in self._known if at <= offset]
+        self._drawn = size or (before[-1] if before else self._first)
+        self._due = deque(one for one in self._known if one[0] > offset or (size is not None and one[0] == offset))
+        if not self._due and self._drawn != self.now:
+            self._due.append((offset, self.now))  # an older keeper does not report the sizes' offsets
+        return self._drawn
+
+    def forget_due(self) -> None:
+        """Drops the due sizes, because the caller is about to report the window's sizes."""
+        self._due.clear()
+
+    def due(self, sent: int) -> Iterator[Size]:
+        """Yields each size once that the drawing must get before the output after `sent`."""
+        while self._due and self._due[0][0] <= sent:
+            _, self._drawn = self._due.popleft()
+            yield self._drawn
+
+    def until(self, offset: int, end: int) -> int:
+        """Returns the end of the output from `offset` drawn in one size, at most `end`. Call `due(offset)` first."""
+        return min(self._due[0][0], end) if self._due else end
 
 
 @dataclass(slots=True)
@@ -209,7 +239,6 @@ class RemoteStage:
         self._live = True
 
     def feed(self, offset: int, data: bytes, now: float, *, continues: bool = False) -> None:
-        """Takes the output `data` at `offset`. `continues`: it arrived in one piece with the output before it."""
         self._look.changed()
         self._fed = offset + len(data)
         if self._live:

@@ -46,8 +46,7 @@ log = structlog.stdlib.get_logger("synapsed.screens")
 
 class ScreenProcess(asyncio.Protocol):
     """The process. `program` is its command line, without the last argument (our pid). `came` is called with its
-    frames; if it raises ScreenFrameError, the process is ended. `over` is called once with the reason when it has
-    ended."""
+    frames; if it raises ScreenFrameError, the process is ended. `over` is called once, with the reason."""
 
     def __init__(
         self,

@@ -36,7 +36,6 @@ class FrameError(Exception):
 
 
 def frame(kind: int, payload: bytes) -> bytes:
-    """Returns the bytes of one frame."""
     return b"%c%b%b" % (kind, len(payload).to_bytes(4), payload)
 
 

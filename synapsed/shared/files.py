@@ -59,12 +59,9 @@ def write_private(path: Path, content: bytes) -> None:
 
 def write_whole(path: Path, content: bytes, *, mode: int = 0o600, durable: bool = True) -> None:
     """Replaces the file `path` by `content`: a reader finds the old file or the new one, even if this process is killed
-    meanwhile, and with `durable` after a loss of power too.
-
-    The file gets `mode` whatever the umask is; before that only its owner can read it. A link at `path` is replaced,
-    not followed. Raises OSError, which names `path`: then the old file is unchanged, and no other file is left beside
-    it.
-    """
+    meanwhile, and with `durable` after a loss of power too. The file gets `mode` whatever the umask is; before that
+    only its owner can read it. A link at `path` is replaced, not followed. Raises OSError, which names `path`: then the
+    old file is unchanged, and no other file is left beside it."""
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # 0600, exclusively
         try:

@@ -20,8 +20,7 @@ class NotJson(ValueError):
 
 def read_json(raw: bytes | bytearray | str) -> Any:
     """Returns the value of a JSON text. Raises NotJson: NaN, infinities, numbers that a float cannot hold, bytes that
-    are not UTF-8 and more than DEPTH_MAX levels are not JSON here. The lone half of a surrogate pair becomes
-    U+FFFD."""
+    are not UTF-8 and more than DEPTH_MAX levels are not JSON here. The lone half of a surrogate pair becomes U+FFFD."""
     try:
         text = raw if isinstance(raw, str) else raw.decode("utf-8-sig")
         value = _DECODER.decode(text)

@@ -76,8 +76,7 @@ class ActLog:
         return act if act is not None and self._clock.boot() - act.began < KEPT_S else None
 
     async def begin(self, key: str, body: str | None = None) -> None:
-        """Records the beginning of an action, with a digest of its request. Raises StoreError; then the action must not
-        be done."""
+        """Records the beginning of an action, with a digest of its request. Raises StoreError: then do not act."""
         acts = await self._known()
         async with self._writing:
             acts.pop(key, None)

@@ -61,10 +61,7 @@ class Backups:
 
     async def look(self) -> Path | None:
         """Makes a copy unless there is one of the last day, and removes the oldest copies if there are too many.
-        Returns the new copy, or None.
-
-        Errors are logged: the daemon goes on without the copy.
-        """
+        Returns the new copy, or None. Errors are logged: the daemon goes on without the copy."""
         if not self._days:
             return None
         try:

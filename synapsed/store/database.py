@@ -115,11 +115,9 @@ class Database:
         self, job: Callable[[sqlite3.Connection], T], done: Callable[[T], None] | None = None, *, durable: bool = False
     ) -> T:
         """Runs `job` in a transaction, in the order of the calls, and returns its value once that is committed; with
-        `durable` also against power failure.
-
-        `done` is then called with the value, in the event loop, in the same order and before any waiter goes on; also
-        if the caller was cancelled, because a write that has begun completes. Raises StoreError.
-        """
+        `durable` also against power failure. `done` is then called with the value, in the event loop, in the same order
+        and before any waiter goes on; also if the caller was cancelled, because a write that has begun completes.
+        Raises StoreError."""
         self._check(closed=self._draining)
         begin = self._loop.time()
         await self._slots.acquire()

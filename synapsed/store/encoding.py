@@ -205,7 +205,6 @@ class EncodedModel:
 
     @property
     def kept(self) -> Kept:
-        """Returns the form that is kept in memory."""
         if self.document is not None:
             return self.document
         assert isinstance(self.data, str)

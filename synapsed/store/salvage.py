@@ -111,10 +111,8 @@ def is_sound(path: Path) -> bool:
 
 
 def salvage(path: Path, copies: Sequence[Path]) -> Salvaged:
-    """Replaces the database at `path` by the readable rows of it and of its `copies`, newest first.
-
-    Raises StoreError if the new one cannot be written; then nothing has changed.
-    """
+    """Replaces the database at `path` by the readable rows of it and of its `copies`, newest first. Raises StoreError
+    if the new one cannot be written; then nothing has changed."""
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     saved = Salvaged(damaged=path.with_name(f"{path.name}.damaged-{stamp}"))
     fresh = path.with_name(f".{path.name}.salvaged")

@@ -158,7 +158,6 @@ class SqliteStore:
 
     @property
     def failed(self) -> asyncio.Future[str]:
-        """Future of `Database.failed`."""
         return self.database.failed
 
     async def commit(
@@ -273,7 +272,6 @@ class SqliteStore:
         return await self.database.write(lambda connection: prune(connection, cut), forget)
 
     async def shrink(self, pages: int) -> bool:
-        """Gives up to `pages` free pages back to the disk. Returns True if there are more to give."""
         return await self.database.write(lambda connection: shrink(connection, pages))
 
     async def replies(self) -> list[ReplyRecord]:

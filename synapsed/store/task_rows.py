@@ -298,7 +298,6 @@ _SINCE = f"+seq > {BORN_TASK.format('?')}"
 
 
 def is_former(connection: sqlite3.Connection, task_id: str, agent_id: str) -> bool:
-    """Returns True if the task is older than the agent."""
     row = connection.execute(
         f"SELECT 1 FROM tasks WHERE id = ? AND seq <= {BORN_TASK.format('?')}",  # noqa: S608 - a constant
         (task_id, agent_id),

@@ -54,7 +54,6 @@ class AgentDirectory:
         self._tokens: dict[str, str] = {}
 
     def all(self) -> list[Agent]:
-        """Returns every agent there is, for reading."""
         return list(self._agents.values())
 
     def get(self, agent_id: str) -> Agent | None:
@@ -126,7 +125,8 @@ class AgentDirectory:
         return await views.explanation_of(agent_of(self._agents, agent_id))
 
     def profiles(self, names: Collection[str] | None = None) -> list[ProfileAnswer]:
-        return views.profile_rows(self._library, names)
+        wanted = self._library.names() if names is None else [name for name in self._library.names() if name in names]
+        return [views.profile_row(self._library.get(name)) for name in wanted]
 
     async def conversations(
         self, home: str | None, *, profile: str | None, cwd: str | None, env: Mapping[str, str]
@@ -143,7 +143,7 @@ class AgentDirectory:
         return [
             Root(agent.id, agent.record.launch)
             for agent in self._agents.values()
-            if agent.record.launch is not None and views.is_live(agent)
+            if agent.record.launch is not None and agent.process.pid is not None
         ]
 
     async def process_of(self, pid: int) -> str | None:

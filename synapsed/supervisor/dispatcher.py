@@ -53,8 +53,8 @@ log = structlog.stdlib.get_logger("synapsed.post")
 
 
 class Dispatcher:
-    """Sends, answers and cancels tasks. `agents` are all agents of this daemon, by id; `carriers` bring messages to
-    agents elsewhere."""
+    """Implements `interfaces.Tasks`. `agents` are all agents of this daemon, by id; `carriers` bring messages to agents
+    elsewhere."""
 
     def __init__(
         self, *, store: Store, clock: Clock, agents: Mapping[str, Agent], reply_broker: ReplyBroker, carriers: Carriers
@@ -72,7 +72,6 @@ class Dispatcher:
     # --- messages ---
 
     async def send(self, agent_id: str, request: SendRequest) -> Task:
-        """Implements `Tasks.send`."""
         if (alias := alias_of(agent_id)) is not None:
             own = host_of(alias) is not None or is_any(alias)
             sender = self._name_of(Sender.of(request.metadata)) if own else None
@@ -91,7 +90,6 @@ class Dispatcher:
             return known or await self._send_new(agent, request, task_id)
 
     async def sent_before(self, address: str, request: SendRequest) -> Task | None:
-        """See `Tasks.sent_before`."""
         address = address.removeprefix("@")[:ADDRESS_MAX]
         return await self._idempotency.sent(request, {address, external_id(address)})
 
@@ -186,12 +184,10 @@ class Dispatcher:
     # --- replies ---
 
     async def expect_reply(self, agent_id: str, request: SendRequest, limit: float | None) -> Task:
-        """Implements `Tasks.expect_reply`."""
         task = self._task_of(agent_of(self._agents, agent_id).record, request, new_id())
         return await self._reply_broker.expect(task, wait=request.wait, limit=limit)
 
     async def reply(self, agent_id: str, request: SendRequest) -> Task:
-        """Implements `Tasks.reply`."""
         agent_of(self._agents, agent_id)
         named = request.metadata.get(IN_REPLY_TO)
         sender, scope = _sender_and_scope(request)
@@ -205,14 +201,12 @@ class Dispatcher:
         )
 
     async def collected(self, task_id: str) -> None:
-        """Implements `Tasks.collected`."""
         await self._reply_broker.collected(task_id)
 
     # --- waits ---
 
     @contextmanager
     def waiting(self, waiter: str | None, task: Task) -> Iterator[None]:
-        """Implements `Tasks.waiting`."""
         if self._reply_broker.owns(task.id):
             with self._reply_broker.caller(task.id):
                 yield
@@ -233,25 +227,21 @@ class Dispatcher:
         self._reply_broker.check(waiter, waited, self._blocked.values())
 
     def ended(self, task: Task) -> None:
-        """Notes that a task is at its end, durably."""
         self._blocked.pop(task.id, None)
         self._reply_broker.ended(task)
 
     # --- tasks ---
 
     async def find(self, task_id: str, agent_id: str | None = None, visible_to: str | None = None) -> Task:
-        """Implements `Tasks.find`."""
         task = await find_task(self._store, task_id, agent_id, visible_to)
         if task.terminal and visible_to is None:
             self._store.events.heard.add(task.id)
         return self._shown(task)
 
     async def find_id(self, named: str, agent_id: str | None = None, visible_to: str | None = None) -> str:
-        """Implements `Tasks.find_id`."""
         return await find_id(self._store, named, agent_id, visible_to)
 
     async def page(self, which: TaskFilter) -> tuple[list[Task], int]:
-        """Implements `Tasks.page`."""
         tasks, count = await self._store.tasks(which)
         return [self._shown(task) for task in tasks], count
 
@@ -262,11 +252,9 @@ class Dispatcher:
         return task if held is None else task.model_copy(update={"waits_behind": WaitsBehind(held=held)})
 
     async def weigh(self, which: str | TaskFilter) -> list[Large]:
-        """Implements `Tasks.weigh`."""
         return await self._store.weigh(which)
 
     async def has_any(self, which: TaskFilter) -> bool:
-        """Implements `Tasks.has_any`."""
         return await self._store.has_tasks(which)
 
     async def cancel(self, task_id: str) -> Task:
@@ -296,19 +284,16 @@ class Dispatcher:
     async def provide_input(
         self, task_id: str, text: str, prompt_id: str | None = None, origin: Origin = PERSON
     ) -> Task:
-        """Implements `Tasks.provide_input`."""
         task = await self._find(task_id)
         if alias_of(task) is not None:
             return await self._carriers.answer(task, Message.of(text), prompt_id, origin)
         return await self._worker(task).provide_input(task.id, Message.of(text), text, prompt_id, origin)
 
     async def report(self, agent_id: str, told: EventData, task: Task | None = None) -> None:
-        """Implements `Tasks.report`."""
         event = NewEvent(agent_of(self._agents, agent_id).id, told) if task is None else NewEvent.of(task, told)
         await self._store.commit(events=[event])
 
     async def hand_over(self, task_id: str, artifact: Artifact, *, append: bool, last_chunk: bool) -> Task:
-        """Implements `Tasks.hand_over`."""
         task = await self._find(task_id)
         return await self._worker(task).hand_over(task.id, artifact, append=append, last_chunk=last_chunk)
 

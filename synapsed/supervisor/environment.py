@@ -127,8 +127,7 @@ TERMINAL = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
 """Variables of the agent's terminal, the emulator behind its PTY."""
 
 HERE = ("localhost", "127.0.0.1", "::1")
-"""Names of this machine that programs understand in NO_PROXY. (`[::1]` would be right for some, but Python's httpx
-fails on it.)"""
+"""Names of this machine that programs understand in NO_PROXY. (Python's httpx fails on `[::1]`.)"""
 
 
 def agent_token(control_token: str, agent_id: str, generation: str = "") -> str:

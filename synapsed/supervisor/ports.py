@@ -26,8 +26,7 @@ _NAMED_MAX = 10
 
 
 class Ports:
-    """The ports of one daemon's agents. With `listen` false they are only numbers that no two agents share, and nothing
-    is bound."""
+    """The ports of one daemon's agents. With `listen` false nothing is bound: they only differ."""
 
     def __init__(self, *, listen: bool) -> None:
         self._listen = listen

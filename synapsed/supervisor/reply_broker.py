@@ -385,7 +385,6 @@ class ReplyBroker:
         return Sender(id=agent_id, tier=Tier.AGENT, type=agent.record.profile, endpoint=endpoint)
 
     def _current(self, agent_id: str) -> Task | None:
-        """Returns the task that the agent works on."""
         return agent.turns.current if (agent := self._agents.get(agent_id)) is not None else None
 
 

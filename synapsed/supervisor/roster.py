@@ -88,10 +88,8 @@ class Roster:
         return made
 
     def enter(self, request: StartRequest, profile: Profile) -> AgentRecord:
-        """Returns the record of a new agent; takes its name and its port, or raises and takes neither.
-
-        Raises InvalidRequest, NameTaken, PortsExhausted.
-        """
+        """Returns the record of a new agent; takes its name and its port, or raises and takes neither. Raises
+        InvalidRequest, NameTaken, PortsExhausted."""
         cwd = Path(request.cwd or Path.home()).expanduser()
         if not cwd.is_absolute() or not cwd.is_dir():
             raise InvalidRequest(f"the working directory {cwd} is no directory with an absolute path", cwd=str(cwd))

@@ -1,7 +1,5 @@
-"""Removes old tasks with all their data, in the store and in the agents' inboxes, step by step.
-
-After a recent change of the clock, nothing is removed for its age.
-"""
+"""Removes old tasks with all their data, in the store and in the agents' inboxes, step by step. After a recent change
+of the clock, nothing is removed for its age."""
 
 import asyncio
 from collections.abc import Callable, Sequence

@@ -58,8 +58,7 @@ class Premises:
         self._known = {name: _identity(place) for name, place in self._places.items()}
 
     def find_deleted(self) -> dict[str, Path]:
-        """Returns the files that were removed or replaced since the last call, by name; each change is returned once.
-        Blocks for a moment."""
+        """Returns the files that were removed or replaced since the last call, by name. Blocks for a moment."""
         lost = {}
         for name, place in self._places.items():
             now = _identity(place)
@@ -112,7 +111,6 @@ class ControlServer(Protocol):
 
     async def start_unix(self, path: Path) -> None:
         """Listens at `path` in place of the former address. Raises SynapsedError, OSError."""
-        ...
 
     def alert(self, message: str) -> None: ...
 
@@ -269,7 +267,9 @@ class KeptFolders:
         if self._touched is None or now >= self._touched + TOUCH_EVERY_S:
             self._touched = now
             for folder in self._held:
-                _touch(folder)
+                with contextlib.suppress(OSError):
+                    for path in (folder, *folder.iterdir()):
+                        os.utime(path, follow_symlinks=False)
 
     def close(self) -> None:
         for folder in self._held:
@@ -297,12 +297,6 @@ def _share(folder: Path) -> int:
     with contextlib.suppress(OSError):  # a cleaner works in it, or the file system has no locks
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     return fd
-
-
-def _touch(folder: Path) -> None:
-    with contextlib.suppress(OSError):
-        for path in (folder, *folder.iterdir()):
-            os.utime(path, follow_symlinks=False)
 
 
 def _call_unfound(launches: Sequence[LaunchRecord]) -> None:

@@ -193,11 +193,9 @@ class Letter:
 
 
 def compose(task: Task, spec: DeliverySpec, inbox: Path) -> Letter:
-    """Returns the text to type for `task`, marked with the sender if there is one, and the files for `inbox`.
-
-    Raises InvalidRequest for an empty message and for an invalid file part, TooLarge beyond TEXT_MAX, and for a
-    command of the program that cannot be typed whole.
-    """
+    """Returns the text to type for `task`, marked with the sender if there is one, and the files for `inbox`. Raises
+    InvalidRequest for an empty message and for an invalid file part, TooLarge beyond TEXT_MAX, and for a command of the
+    program that cannot be typed whole."""
     writer = _Writer(task, spec, inbox)
     text = writer.text(task.message)
     before = mark(task)

@@ -49,7 +49,6 @@ def is_command(task: Task) -> bool:
 
 
 def wants_new_conversation(task: Task) -> bool:
-    """Returns True if the message of `task` begins a new conversation."""
     return task.metadata.get(NEW_CONVERSATION) is True
 
 
@@ -242,10 +241,8 @@ def waits_for(task: Task, prompt_id: str) -> bool:
 
 
 def text_of(message: Message) -> str:
-    """Returns the text to type for an answer to a prompt: text as it is, data as JSON, a file by its address.
-
-    Raises InvalidRequest for an empty message, UnsupportedMedia for a file that came by value.
-    """
+    """Returns the text to type for an answer to a prompt: text as it is, data as JSON, a file by its address. Raises
+    InvalidRequest for an empty message, UnsupportedMedia for a file that came by value."""
     pieces = []
     for part in message.parts:
         match part:
@@ -305,8 +302,7 @@ def _without_blocks(task: Task) -> list[Artifact]:
 
 
 def _news(task: Task, blocks: Sequence[Artifact]) -> list[TaskArtifactAdded]:
-    """Returns the changes of the answer's blocks: the new and changed blocks, and those that are gone, without
-    parts."""
+    """Returns the changes of the answer's blocks: new and changed ones, and those that are gone, without parts."""
     before = {artifact.artifact_id: artifact for artifact in task.artifacts if artifact.is_block}
     told = [block for block in blocks if before.pop(block.artifact_id, None) != block]
     gone = [artifact.model_copy(update={"parts": []}) for artifact in before.values()]
@@ -329,8 +325,7 @@ _ID_MAX = 128
 
 
 def passed_on(task: Task) -> tuple[NewEvent, ...]:
-    """Returns the event that an agent passed a new task on to another agent; no event for a task of a person, or of
-    synapsed itself."""
+    """Returns the event that an agent passed a new task on to another; none for a task of a person, or of synapsed."""
     sender = sender_of(task)
     if sender is None or sender.id == SYSTEM or sender.tier is Tier.PERSON:
         return ()

@@ -1,8 +1,5 @@
-"""Reads an answer off the terminal: the last resort, always marked `exact: false`.
-
-This is for programs that draw blocks of text: the answer is in the blocks below the message. `printed` reads the output
-of line-oriented programs.
-"""
+"""Reads an answer off the terminal: the last resort, always marked `exact: false`. This is for programs that draw
+blocks of text: the answer is in the blocks below the message. `printed` reads the output of line-oriented programs."""
 
 import re
 import zlib
@@ -25,12 +22,9 @@ ANCHOR_CHARS = 40
 
 def edited(output: bytes) -> int | None:
     """Returns the place in `output`, which begins at the submission of a message, at which the program leaves its line
-    editor; None if it is not shown.
-
-    An editor (readline, zle, prompt_toolkit) has bracketed paste on while a line is edited. It may draw the message
-    once more when it is submitted, then switches the mode off, and the command runs. If the mode is switched on first,
-    that belongs to the next prompt, or to a program that the command has started.
-    """
+    editor; None if it is not shown. An editor (readline, zle, prompt_toolkit) has bracketed paste on while a line is
+    edited. It may draw the message once more when it is submitted, then switches the mode off, and the command runs. If
+    the mode is switched on first, that belongs to the next prompt, or to a program that the command has started."""
     switch = PASTE_MODE.search(output)
     return switch.end() if switch is not None and switch[1] == b"l" else None
 

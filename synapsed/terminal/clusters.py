@@ -146,10 +146,8 @@ def is_joining(character: str) -> bool:
 
 class ClusterBound:
     """Leaves out of one terminal's output the characters that would make a cell longer than `CLUSTER_MAX`, or twice
-    that if one conjoined syllable follows another. Pure.
-
-    It takes whole sequences and characters, as valid UTF-8; its result does not depend on the cuts of the output.
-    """
+    that if one conjoined syllable follows another. Pure. It takes whole sequences and characters, as valid UTF-8; its
+    result does not depend on the cuts of the output."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -173,10 +171,7 @@ class ClusterBound:
         self._attached = self._linked = self._syllable = False
 
     def feed(self, data: bytes, *, clusters: bool) -> bytes:
-        """Returns `data` without the excess.
-
-        `clusters`: grapheme clustering is on.
-        """
+        """Returns `data` without the excess. `clusters`: grapheme clustering is on."""
         text = data.decode("utf-8")
         if not (clusters or self._joined or self.inside or self._linked) and (
             len(text) == len(data) or _SUSPECT.search(text) is None

@@ -26,8 +26,7 @@ from synapsed.terminal.snapshot import Cell, ScreenSnapshot
 
 @dataclass(frozen=True, slots=True)
 class ComposerState:
-    """The state of the composer. `absent`: it is not on the screen (a dialog, a start-up, a running line-oriented
-    program)."""
+    """The state of the composer. `absent`: it is not on the screen (a dialog, a start-up, a running line program)."""
 
     state: Literal["empty", "draft", "absent"]
     text: str = ""

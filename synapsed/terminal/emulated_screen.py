@@ -35,11 +35,8 @@ _RULES = regex(rb"\x1b(?:c|\[(?:\?[ -?]*[79][ -?]*[hlr]|[ -?]*!p))")
 
 
 class Screen:
-    """The screen of one agent. Pure: bytes in, facts out; no I/O and no clock.
-
-    Its size is `snapshot.bounded`. About ``scrollback_lines`` rows above the screen are kept (the emulator rounds up,
-    to some hundreds); 0 keeps none.
-    """
+    """The screen of one agent. Pure: bytes in, facts out; no I/O and no clock. Its size is `snapshot.bounded`. About
+    ``scrollback_lines`` rows above the screen are kept (the emulator rounds up, to some hundreds); 0 keeps none."""
 
     def __init__(self, cols: int, rows: int, *, scrollback_lines: int = DEFAULT_SCROLLBACK_LINES) -> None:
         self._cols, self._rows = bounded(cols, rows)
@@ -55,10 +52,8 @@ class Screen:
 
     @property
     def pending(self) -> bytes:
-        """The end of the output so far, if it is an unfinished sequence or character: not on the screen yet.
-
-        `redraw` does not have it: a checkpoint belongs to the offset before it, and a viewer gets it next.
-        """
+        """The end of the output so far, if it is an unfinished sequence or character: not on the screen yet. `redraw`
+        does not have it: a checkpoint belongs to the offset before it, and a viewer gets it next."""
         return self._tokenizer.pending
 
     def feed(self, data: bytes) -> None:
@@ -147,7 +142,6 @@ class Screen:
         return self._grid.coloured()
 
     def page_rows(self) -> Rows:
-        """Returns the screen as rows of a page."""
         now = self.snapshot()
         return rows(self._grid.rows(now), now)
 

@@ -39,10 +39,8 @@ _MODES = [*DEC, *(number + _ANSI for number in ANSI)]
 
 
 class Emulator:
-    """One terminal: bytes in, whole sequences and valid UTF-8 only; its rows, cursor and modes out.
-
-    `read` reads the rows; `rows` has those that were read last.
-    """
+    """One terminal: bytes in, whole sequences and valid UTF-8 only; its rows, cursor and modes out. `read` reads the
+    rows; `rows` has those that were read last."""
 
     def __init__(self, cols: int, rows: int, *, scrollback_lines: int) -> None:
         self._cols, self._rows = cols, rows
@@ -159,7 +157,6 @@ class Emulator:
         return texts
 
     def forget_styles(self) -> None:
-        """Forgets the styles, and all rows with them."""
         self.rows = RowReader(self._terminal)
 
     def text(self) -> str:

@@ -53,9 +53,7 @@ _GRAPHEME_BYTES = 1024
 @dataclass(slots=True, eq=False)
 class ScreenRow:
     """The cells of one visible row: the text of each column, its number of columns and the index of its style.
-
-    `wrapped`: it goes on in the next one. `head`: its last column is blank, because a wide character did not fit.
-    """
+    `wrapped`: it goes on in the next one. `head`: its last column is blank, because a wide character did not fit."""
 
     cells: bytes
     graphemes: Sequence[str]
@@ -130,8 +128,7 @@ class _Layout:
 
 @lru_cache(8)
 def _masks(length: int) -> tuple[int, int, int, int]:
-    """Returns, for the cells of a row as one number, the masks of code points (when it is shifted to them), tags,
-    styles and widths."""
+    """Returns the masks of code points (after a shift), tags, styles and widths, for a row's cells as one number."""
     parts = (0x1FFFFF, 3, 0xFFFF << STYLE_AT, 3 << WIDTH_AT)
     codes, tags, styles, widths = (
         int.from_bytes(part.to_bytes(CELL_BYTES, "little") * (length // CELL_BYTES), "little") for part in parts
@@ -200,10 +197,8 @@ class RowReader:
         self._texts = []
 
     def read(self, cols: int, rows: int, *, by_cells: bool) -> list[str]:
-        """Returns the text of each row, without the blank cells at its end, or with some of them.
-
-        `by_cells`: there may be halves of wide characters, or wide blanks, which the library writes as they are.
-        """
+        """Returns the text of each row, without the blank cells at its end, or with some of them. `by_cells`: there may
+        be halves of wide characters, or wide blanks, which the library writes as they are."""
         check(lib.ghostty_render_state_update(self._state, self._terminal), "render_state_update")
         self._cols, self._by_cells = cols, by_cells
         self._rewind()

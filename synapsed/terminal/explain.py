@@ -1,7 +1,5 @@
-"""The evidence for an agent's state: every channel, strongest first, with its report and its time.
-
-Built from the same observation as the verdict (`verdict`), only on request.
-"""
+"""The evidence for an agent's state: every channel, strongest first, with its report and its time. Built from the same
+observation as the verdict (`verdict`), only on request."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -68,7 +66,6 @@ class Since:
 
 
 def explain(profile: Profile, seen: Observation, verdict: Verdict, since: Since, now: float) -> list[Witness]:
-    """Returns the chain of evidence behind `verdict`."""
     side = seen.turn_open or next(iter(profile.channels), "side channel")
     turn = "a turn is open" if seen.turn_open else "no turn is open" if profile.channels else "no turn is known"
     if lost_end(profile, seen):

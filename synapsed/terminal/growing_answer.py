@@ -182,8 +182,7 @@ class ScreenText:
         return text if text.startswith(said) else said + certain(self._below(said), wrapping, first=False)
 
     def _below(self, said: str) -> list[Line]:
-        """Returns the paragraph below the rows that show all of `said`; an empty list if other rows are above it,
-        too."""
+        """Returns the paragraph below the rows that show all of `said`; empty if other rows are above it, too."""
         texts = [text for text, _ in self._lines]
         begin = next((number for number in range(len(texts), 0, -1) if not texts[number - 1]), 0)
         if not begin or not said.endswith("\n\n") or len(said) > SAID_MAX or len(_FENCE.findall(said)) % 2:

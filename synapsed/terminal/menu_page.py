@@ -83,7 +83,6 @@ class Page:
         return sum(n > row for n in self._words)
 
     def style(self, row: int, at: int) -> Style:
-        """Returns the style of the character at `at` of `row`."""
         cells = self._cells_of(row)
         return _style(cells[at]) if at < len(cells) else PLAIN
 
@@ -96,7 +95,6 @@ class Page:
         return next((n for n in range(at, min(length, len(cells))) if cells[n].dim and cells[n].text != " "), length)
 
     def _cells_of(self, row: int) -> list[Cell]:
-        """Returns the cells of `row`, character for character."""
         if row not in self._cells:
             self._cells[row] = [cell for cell in self._read(row) for _ in cell.text]
         return self._cells[row]

@@ -1,7 +1,5 @@
-"""The options of a menu on a page: rows aligned with a marked one, buttons in a row, rows with ticks. Pure.
-
-The results only look like a menu; `menus` decides if they are one.
-"""
+"""The options of a menu on a page: rows aligned with a marked one, buttons in a row, rows with ticks. Pure. The results
+only look like a menu; `menus` decides if they are one."""
 
 import re
 from collections.abc import Sequence
@@ -92,7 +90,6 @@ def _entry(text: str, at: int) -> _Entry:
 
 
 def down(page: Page, row: int) -> Options | None:
-    """Returns the rows that are aligned with the one marked in `row`."""
     match = _MARKED.match(page.inner[row])
     if match is None:
         return None

@@ -202,7 +202,6 @@ class TerminalObserver:
         return read_prompt(spec, screen, known)
 
     def checkpoint(self) -> Checkpoint:
-        """Returns the screen as redraw bytes, at the offset of its last whole sequence."""
         screen = self.screen.snapshot()
         state: dict[str, Any] = {
             "records": self._records.to_state(),
@@ -223,7 +222,6 @@ class TerminalObserver:
         )
 
     def feed(self, offset: int, data: bytes, now: float, *, continues: bool = False) -> list[TerminalReply]:
-        """Takes output of the program at `offset`; `continues`: it belongs to the same piece as the output before."""
         replies: list[TerminalReply] = []
         fed = 0
         self._queries = self._queries if continues else 0
@@ -309,7 +307,6 @@ class TerminalObserver:
             self.screen.resize(cols, rows)
 
     def note(self, note: Note) -> None:
-        """Takes a note."""
         match note:
             case KeysTyped(now):
                 self._own_text.typed(now)  # text that appears now in its composer may come from them
@@ -451,7 +448,6 @@ class TerminalObserver:
         return self._prompt[1] + GONE_S if verdict.source == "quiet" else 0.0
 
     def explain(self, now: float) -> list[Witness]:
-        """Returns the evidence behind the last look's verdict, strongest channel first."""
         seen = self._observe(self.screen.snapshot(), now)
         return explain(self._profile, seen, judge(self._profile, seen), self._since, now)
 

@@ -48,11 +48,9 @@ def main() -> int:
 
 
 def harm_end(survives: Callable[[bytes, bytes], bool], drawn: bytes, output: bytes) -> int:
-    """Returns how many bytes of `output` are to be skipped. `survives(drawn, output)` is a trial.
-
-    The smallest beginning that does not survive is skipped; the rest is tried on an empty screen, and searched in the
-    same way. If there is no rest, or no end is found, all of the output is skipped.
-    """
+    """Returns how many bytes of `output` are to be skipped. `survives(drawn, output)` is a trial. The smallest
+    beginning that does not survive is skipped; the rest is tried on an empty screen, and searched in the same way. If
+    there is no rest, or no end is found, all of the output is skipped."""
     passed, given, cases = 0, drawn, 0
 
     def lives(drawn: bytes, output: bytes) -> bool:

@@ -486,11 +486,8 @@ _BREAKS = regex(r"(?:\r\n?|\n)+")
 def keys_for(asked: Asked, text: str) -> tuple[list[bytes], str | None]:
     """Returns the pieces to type as an answer to `asked` with `text`, each after the program has shown the effect of
     the one before, and the chosen option's key (None for free text). Nothing is typed for an option of a menu: its mark
-    is moved (`menu_keys.route`).
-
-    An option is named by its key, its label or an alias of the profile; if only options are taken, also by an
-    unambiguous beginning of its label. Raises InvalidChoice with the options.
-    """
+    is moved (`menu_keys.route`). An option is named by its key, its label or an alias of the profile; if only options
+    are taken, also by an unambiguous beginning of its label. Raises InvalidChoice with the options."""
     prompt, dialog = asked.prompt, asked.dialog
     submit = dialog.submit if dialog else "\r"
     if prompt.type == "screen" and not prompt.own_words:

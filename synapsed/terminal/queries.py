@@ -78,11 +78,9 @@ def answer(
     outer: OuterTerminal = NOBODY,
     keyboard: Callable[[], int] = int,
 ) -> bytes | None:
-    """Returns the bytes to write to the program, or None.
-
-    ``look`` gives the screen as it was when the query came: feed it up to ``query.end`` first. It is called only if the
-    answer depends on it; so is ``keyboard``, for the flags of the kitty keyboard protocol that are set.
-    """
+    """Returns the bytes to write to the program, or None. ``look`` gives the screen as it was when the query came: feed
+    it up to ``query.end`` first. It is called only if the answer depends on it; so is ``keyboard``, for the flags of
+    the kitty keyboard protocol that are set."""
     fixed = _FIXED.get(query.kind)
     if fixed is not None:
         return fixed

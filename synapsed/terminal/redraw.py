@@ -78,10 +78,8 @@ _WIDE = bytes(width == 2 for width in range(256))
 
 
 def graphemes_of(row: Cells) -> Sequence[str]:
-    """Returns the text of each column, an empty string in the second one of a wide character and only there.
-
-    Narrowing and overwriting leave halves of wide characters behind, which would print as wide or as nothing.
-    """
+    """Returns the text of each column, an empty string in the second one of a wide character and only there. Narrowing
+    and overwriting leave halves of wide characters behind, which would print as wide or as nothing."""
     graphemes, widths = row.graphemes, row.widths
     if _WHOLE.fullmatch(widths) and " " not in compress(graphemes, widths.translate(_WIDE)):
         return graphemes
@@ -98,11 +96,9 @@ def graphemes_of(row: Cells) -> Sequence[str]:
 
 def render_row(row: Cells, pens: Sequence[bytes], *, full: bool, spacer: bool = False) -> bytes:
     """Returns one row's cells, printed from its first column with the default pen, which is set again at the end.
-
     ``pens[n]`` sets the pen to style n; ``b""`` is the default style. With ``full`` the row is printed to its last
     column, so that printing on wraps into the next, or to the last but one if that is a ``spacer`` before a wide
-    character; without, blank cells at its end are erased.
-    """
+    character; without, blank cells at its end are erased."""
     graphemes, styles = graphemes_of(row), row.styles
     end = len(graphemes) - spacer
     if not full:
@@ -120,10 +116,8 @@ def render_row(row: Cells, pens: Sequence[bytes], *, full: bool, spacer: bool = 
 
 @dataclass(frozen=True, slots=True)
 class Extras:
-    """The state of a terminal that only its formatter reports, each part as the bytes that set it, or empty.
-
-    ``region`` is (top, bottom) and ``margins`` (left, right), from 0, both inclusive; None: the whole screen.
-    """
+    """The state of a terminal that only its formatter reports, each part as the bytes that set it, or empty. ``region``
+    is (top, bottom) and ``margins`` (left, right), from 0, both inclusive; None: the whole screen."""
 
     pen: bytes = b""
     protection: bytes = b""
@@ -141,9 +135,7 @@ _BLANKS_BYTES = 16 * 1024
 
 def blank_rows_below(content: bytes, cols: int, used: int) -> int:
     """Returns the number of rows without text at the end of ``content``: rows that were written, but with spaces only.
-
-    ``used`` is the number of columns of the text in the row before them.
-    """
+    ``used`` is the number of columns of the text in the row before them."""
     tail, blank = content[-_BLANKS_BYTES:], b""
     while tail:
         text = tail.rstrip(b" \r\n")
@@ -167,9 +159,7 @@ _PLAIN_MODES = tuple(mode for mode in DEC if mode not in _DRAWN_FIRST | _NOT_RES
 
 def settings(modes: Modes, extras: Extras) -> bytes:
     """Returns the bytes for modes, tab stops, margins and scrolling region, in an order in which none undoes another.
-
-    The cursor is at home afterwards, and 4 (insert) and 25 (the visible cursor) are still to be set.
-    """
+    The cursor is at home afterwards, and 4 (insert) and 25 (the visible cursor) are still to be set."""
     out = [
         b"\x1b[?%d%c" % (mode, ord("h" if mode in modes.dec else "l"))
         for mode in _PLAIN_MODES

@@ -91,7 +91,6 @@ class CellRun(NamedTuple):
 
 
 def written(pieces: Iterable[CellRun], now: ScreenSnapshot) -> str:
-    """Returns the JSON of one row."""
     runs = [run for piece in pieces for run in _runs(piece, now)]
     while runs and _is_blank(runs[-1]):
         runs.pop()

@@ -1,8 +1,5 @@
 """The names with which programs of parts read a screen, in a process of its own that has no rights: the bytes that it
-draws may come from anyone.
-
-Importing them loads the emulator, which no module of the daemon's process does.
-"""
+draws may come from anyone. Importing them loads the emulator, which no module of the daemon's process does."""
 
 from synapsed.process.sandbox import give_up_rights
 from synapsed.profiles.profile import Profile

@@ -23,7 +23,6 @@ def document(screen: Screen) -> dict[str, Any]:
 
 
 def picture(screen: Screen) -> Picture:
-    """Returns the present picture of `screen`."""
     now = screen.snapshot()
     lines = tuple(_line(screen.row_cells(row), now) for row in range(now.rows))
     return Picture(

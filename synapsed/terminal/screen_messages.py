@@ -102,6 +102,34 @@ class Ask:
         return self.in_turn, self.facts, self.learned, self.given_back, self.kernel, self.unbegun
 
 
+class KeptLook:
+    """The last look, and its request. Pure."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[Look, Ask] | None = None
+        self.changes = 0
+        """Number of events so far after which a new look may differ."""
+
+    def changed(self) -> None:
+        self._kept = None
+        self.changes += 1
+
+    def keep(self, look: Look, ask: Ask, changes: int) -> None:
+        """Keeps a look, unless something has changed since its request; `changes` is the number at the request."""
+        if changes == self.changes:
+            self._kept = look, ask
+
+    def answers(self, ask: Ask) -> Look | None:
+        """Returns the kept look if it answers `ask`, else None. The look may have more than `ask` requests; but a look
+        in the middle of a frame does not answer a request for a whole frame."""
+        if self._kept is None:
+            return None
+        look, asked = self._kept
+        timely = asked.now <= ask.now < look.good_until
+        as_much = (not look.mid_frame or not ask.whole) and (look.kinds is not None or not ask.kinds)
+        return look if timely and as_much and asked.known == ask.known else None
+
+
 @dataclass(frozen=True, slots=True)
 class LinesRead:
     """An answer that was read; `missing` is the number of lines that its beginning lacks."""
@@ -191,55 +219,43 @@ class Stage(Protocol):
     @property
     def drawn_from(self) -> float:
         """Offset from which on output may be given to an emulator, for the screen and for answers; 0: skip nothing."""
-        ...
 
     def open(self, told: Callable[[StageEvent], None]) -> None:
         """Starts the stage; `told` is called with its events, in the event loop and in order."""
-        ...
 
     def feed(self, offset: int, data: bytes, now: float, *, continues: bool = False) -> None:
         """Takes output of the program at `offset`; `continues`: it belongs to the same piece as the output before."""
-        ...
 
     def pass_over(self, offset: int) -> None:
         """Drops output that ends before `offset`, and is not drawn yet: no caller waits for it."""
-        ...
 
     def note(self, note: Note) -> None: ...
 
     def resize(self, cols: int, rows: int, at: int | None = None) -> None:
         """Sets the size of the window from output `at` on; None: from now on."""
-        ...
 
     async def look(self, ask: Ask) -> Look | None:
         """Returns a look; None in the middle of a frame if a whole one is wanted."""
-        ...
 
     async def explain(self, ask: Ask, *, as_drawn: bool = False) -> list[Witness]:
         """Returns the evidence behind the last look's verdict, strongest channel first."""
-        ...
 
     async def checkpoint(self) -> Checkpoint:
         """Returns the screen as redraw bytes, at the offset of its last whole sequence."""
-        ...
 
     async def redraw(self, notice: Sequence[str] = (), *, alone: bool = False) -> Redraw:
         """Returns the screen for a terminal of its size, `notice` over its last rows; `alone`: without the main screen
         beneath an alternate one, and on that terminal's present screen."""
-        ...
 
     async def pane(self, cols: int, rows: int, notice: Sequence[str] = ()) -> bytes:
         """Returns the bytes that show the screen in a terminal of another size, with a notice over its last rows."""
-        ...
 
     async def text(self, *, scrollback: bool, as_drawn: bool = False) -> str:
         """Returns the text of `Screen.text`."""
-        ...
 
     async def shown(self, fmt: ScreenForm, *, as_drawn: bool = False) -> Shown: ...
 
     async def read_lines(self, wanted: LinesWanted) -> LinesRead:
         """Returns the answer that an emulator of its own reads, as wide and as tall as the screen."""
-        ...
 
     async def close(self) -> None: ...

@@ -64,9 +64,7 @@ type Color = int | tuple[int, int, int] | None
 @dataclass(frozen=True, slots=True)
 class Cell:
     """One character (or cluster) on the screen, ``width`` (1 or 2) columns wide. A blank cell holds a space.
-
-    ``underline`` is 0 for none, 1 single, 2 double, 3 curly, 4 dotted, 5 dashed.
-    """
+    ``underline`` is 0 for none, 1 single, 2 double, 3 curly, 4 dotted, 5 dashed."""
 
     text: str
     width: int = 1

@@ -194,11 +194,9 @@ def straightened(whole: bytes) -> bytes:
 
 
 def cleaned(data: bytes) -> bytes:
-    """Returns `data`, whole sequences and text, as valid UTF-8, without control characters that do nothing.
-
-    Each invalid part of a character becomes U+FFFD, and so does each C1 control: terminals treat these differently
-    (some begin a sequence, most do nothing), and the replacement has the same width in all of them.
-    """
+    """Returns `data`, whole sequences and text, as valid UTF-8, without control characters that do nothing. Each
+    invalid part of a character becomes U+FFFD, and so does each C1 control: terminals treat these differently (some
+    begin a sequence, most do nothing), and the replacement has the same width in all of them."""
     if not data.isascii():
         # This comes first, because a control character without effect, too, ends an unfinished character.
         try:
@@ -211,10 +209,8 @@ def cleaned(data: bytes) -> bytes:
 
 
 class Tokenizer:
-    """Cuts a stream at allowed places; one for each stream. Any chunking gives the same sequences and the same text.
-
-    An unfinished sequence waits for its end, a string of at most `limit` bytes. A longer one is dropped as a whole.
-    """
+    """Cuts a stream at allowed places; one for each stream. Any chunking gives the same sequences and the same text. An
+    unfinished sequence waits for its end, a string of at most `limit` bytes. A longer one is dropped as a whole."""
 
     def __init__(self, limit: int = MAX_SEQUENCE) -> None:
         self._limit = limit

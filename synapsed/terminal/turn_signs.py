@@ -73,7 +73,6 @@ type Said = tuple[tuple[str, str] | None, bool]
 
 
 def marks_in(profile: Profile, rows: Sequence[str]) -> Marks:
-    """Returns the marks on a screen."""
     text = "\n".join(rows[-CHROME_ROWS:])
     return len(_errors(profile, text)), sum(1 for _ in _interruptions(profile, text))
 

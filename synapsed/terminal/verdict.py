@@ -179,7 +179,6 @@ def bottom(screen: ScreenSnapshot, rows: int) -> str:
 
 
 def title_sign(signs: Signs, screen: ScreenSnapshot) -> str | None:
-    """Returns the sign of `signs` in the title, as evidence."""
     if signs.title is not None and signs.title.search(screen.title):
         return f"title: {screen.title.strip()[:80]}"
     return None
@@ -196,7 +195,6 @@ def screen_sign(signs: Signs, screen: ScreenSnapshot) -> str | None:
 
 
 def progress_sign(signs: Signs, seen: Observation) -> str | None:
-    """Returns the sign of `signs` in the progress bar, as evidence."""
     if seen.progress not in signs.progress or progress_left_behind(seen):
         return None
     return f"progress: {seen.progress}"
@@ -218,7 +216,6 @@ def turning_points(profile: Profile, changed_at: float, still_since: float) -> l
 
 
 def shows(signs: Signs, seen: Observation) -> str | None:
-    """Returns the present sign of `signs`, as evidence, or None."""
     return title_sign(signs, seen.screen) or progress_sign(signs, seen) or screen_sign(signs, seen.screen)
 
 
@@ -338,7 +335,6 @@ def lost_end(profile: Profile, seen: Observation) -> bool:
 
 
 def judge(profile: Profile, seen: Observation) -> Verdict:
-    """Returns the verdict on `seen`."""
     verdict = _judge(profile, seen)
     if verdict.activity is Activity.BUSY and (counted := _retries(profile.busy, seen.screen)) is not None:
         return replace(verdict, evidence=f"{verdict.evidence}; {counted}")

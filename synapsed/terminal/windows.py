@@ -77,7 +77,6 @@ def _char(page: Page, row: int, at: int) -> str:
 
 
 def _around(page: Page, row: int, at: int) -> _Box | None:
-    """Returns the box around `at` of `row`."""
     side = page.frame_left_of(row, at)
     if side is None:
         return None

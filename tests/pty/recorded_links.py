@@ -27,9 +27,8 @@ from synapsed.pty.pty_link import PtyLink
 from synapsed.pty.shared_timer import Rounds
 from synapsed.pty.turn_types import Phase, TurnState
 from synapsed.pty.window import LastSeen
-from synapsed.screens.remote_screen import KeptLook
 from synapsed.terminal.look import Look
-from synapsed.terminal.screen_messages import Ask, Note
+from synapsed.terminal.screen_messages import Ask, KeptLook, Note
 from tests.fakes.clock import FakeClock
 from tests.fakes.loop import FakeLoop
 from tests.fakes.stage import LocalStage

@@ -1,6 +1,6 @@
 """The size in which output is drawn."""
 
-from synapsed.screens.window_sizes import SIZES_MAX, WindowSizes
+from synapsed.screens.remote_screen import SIZES_MAX, WindowSizes
 
 SMALL, TALL, WIDE = (80, 24), (80, 200), (132, 24)
 

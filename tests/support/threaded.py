@@ -23,8 +23,7 @@ import synapsed.daemon
 from synapsectl.__main__ import main
 from synapsed.api.peer_lookup import PeerLookup
 from synapsed.config.paths import Paths
-from synapsed.keepers.launch_plan import LaunchPlan
-from synapsed.supervisor.late_links import LateLinks
+from synapsed.keepers.launch_plan import LateLinks, LaunchPlan
 from synapsed.supervisor.manager import Manager
 from tests.fakes.played import PlayedFactory, PlayedLink
 from tests.support.daemon import PATIENCE_S, Ctl, Daemon, eventually

@@ -67,5 +67,4 @@ class NewEvent:
 
     @classmethod
     def of(cls, task: Task, data: EventData) -> Self:
-        """Returns an event of the task."""
         return cls(task.agent_id, data, task.id, task.context_id)

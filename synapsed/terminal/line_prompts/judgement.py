@@ -148,7 +148,6 @@ def _starts(one: LearnedPrompt, line: str, before: str, facts: TerminalFacts) ->
 
 
 def _asks(text: str) -> str | None:
-    """Returns the sign in `text` of a question."""
     return next((sign for pattern, sign in _SIGNS if pattern.search(text)), None)
 
 
