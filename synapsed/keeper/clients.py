@@ -7,6 +7,7 @@ import fcntl
 import os
 import selectors
 import socket
+import time
 
 from .frames import ProtocolError
 from .processes import peer_uid
@@ -118,25 +119,31 @@ def _unlink_stale(path: str) -> None:
 MAX_CLIENTS = 16
 """Connections at once; the daemon needs one, its successor another. Further ones are closed without an answer."""
 
+FULL_S = 0.5
+"""Seconds without accepting after the system had no room for one more."""
+
 
 class Clients:
     """All connections of clients, registered with the keeper's selector."""
 
-    __slots__ = ("_connections", "_listener", "_requests", "_selector")
+    __slots__ = ("_connections", "_listener", "_requests", "_selector", "accepts_at")
 
     def __init__(self, selector: selectors.BaseSelector, requests: Requests) -> None:
         self._listener: socket.socket | None = None
         self._selector = selector
         self._requests = requests
         self._connections: list[Connection] = []
+        self.accepts_at: float | None = None
+        """Time at which `listen` must be called again with the same listener; None while clients are accepted."""
 
     def listen(self, listener: socket.socket) -> None:
         """Accepts clients on `listener` from now on, and closes the listener before it."""
-        if self._listener is not None:
+        if self._listener is not None and self.accepts_at is None:
             self._selector.unregister(self._listener)
+        if self._listener is not None and self._listener is not listener:
             self._listener.close()
-        self._listener = listener
-        self._selector.register(listener, selectors.EVENT_READ, lambda _mask: self._accept(listener))
+        self._listener, self.accepts_at = listener, None
+        self._selector.register(listener, selectors.EVENT_READ, self._accept)
 
     def __bool__(self) -> bool:
         return bool(self._connections)
@@ -170,11 +177,16 @@ class Clients:
         for client in self._connections:
             client.sock.close()
 
-    def _accept(self, listener: socket.socket) -> None:
+    def _accept(self, _mask: int) -> None:
+        assert self._listener is not None
         try:
-            sock, _address = listener.accept()
-        except OSError:
+            sock, _address = self._listener.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return  # the client gave up
+        except OSError:  # no descriptors, no memory: it waits, and the socket would be ready at once again
+            self._selector.unregister(self._listener)
+            self.accepts_at = time.monotonic() + FULL_S
+            return
         if len(self._connections) >= MAX_CLIENTS or peer_uid(sock) not in (os.getuid(), None):
             sock.close()
             return

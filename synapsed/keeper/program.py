@@ -101,7 +101,7 @@ class Keeper:
         self._listener.close()
 
     def _patience(self) -> float | None:
-        due = (self._ending.deadline, self._retry_at, self._leave_at)
+        due = (self._ending.deadline, self._retry_at, self._leave_at, self._clients.accepts_at)
         times = [at for at in due if at is not None]
         return max(0.0, min(times) - time.monotonic()) if times else None
 
@@ -109,6 +109,8 @@ class Keeper:
         if self._retry_at is not None and now >= self._retry_at:
             self._retry_at = None
             self._retry()
+        if self._clients.accepts_at is not None and now >= self._clients.accepts_at:
+            self._clients.listen(self._listener.sock)
         deadline = self._ending.deadline
         if deadline is not None and now >= deadline:
             self._end(now)
