@@ -1,4 +1,4 @@
-"""The keeper's socket: it is bound again after somebody removed it, and nothing is accepted for a while without descriptors."""
+"""The keeper's socket: it is bound again after somebody removed it, and pauses when there are no descriptors."""
 
 import asyncio
 import errno
@@ -107,7 +107,7 @@ def test_without_descriptors_it_pauses_and_then_accepts(
 
     place = Path(os.path.relpath(tmp_path / "run" / "k.sock"))
     with selectors.DefaultSelector() as selector:
-        clients = Clients(selector, cast(Requests, None))
+        clients = Clients(selector, cast("Requests", None))
         clients.listen(listener.sock)
         with monkeypatch.context() as full:
             full.setattr(socket.socket, "accept", fails)
