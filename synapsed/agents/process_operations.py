@@ -6,6 +6,7 @@ Each runs beside the agent's actor, and reports its result to its owner (`AgentP
 
 import asyncio
 import functools
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from synapsed.agents.actor import Actor
@@ -13,13 +14,26 @@ from synapsed.agents.lifecycle import ProcessEvent
 from synapsed.agents.part_interfaces import ProgramOwner
 from synapsed.errors import AgentError, NotReady, SynapsedError
 from synapsed.interfaces import AgentLink
-from synapsed.keepers.launch_plan import LaunchPlan, LaunchPlanner, LinkFactory
+from synapsed.keepers.launch_plan import LaunchPlan, LaunchPlanner, LinkFactory, ProgramEnd
 from synapsed.model.link import LinkExited
 from synapsed.model.records import AgentRecord, LaunchRecord
 from synapsed.profiles.profile import Profile
 
 if TYPE_CHECKING:
     from synapsed.agents.agent_process import AgentProcess
+
+
+async def _tried[T](actor: Actor, work: Awaitable[T], failed: str) -> T | SynapsedError:
+    """Returns the result of `work`, or its error, of whatever kind: else the agent's state would last for ever, and
+    with it the wait of its callers."""
+    try:
+        return await work
+    except SynapsedError as error:
+        return error
+    except Exception as error:
+        if not isinstance(error, OSError):
+            actor.log.exception(failed)
+        return AgentError(str(error) or type(error).__name__)
 
 
 class Leftovers:
@@ -29,23 +43,21 @@ class Leftovers:
 
     async def dismiss(self, record: AgentRecord, profile: Profile) -> None:
         """Ends the keeper of a program whose exit is on record: the last daemon may have been killed before."""
-        if (launch := record.launch) is None:
-            return
-        try:
-            if await self._factory.adopt(record, profile) is not None:
-                await self._factory.sweep(launch)
-        except (SynapsedError, OSError) as error:
-            self._actor.log.warning("the last keeper could not be dismissed", error=str(error))
+        what = "the last keeper could not be dismissed"
+        if (failure := await _tried(self._actor, self._dismiss(record, profile), what)) is not None:
+            self._actor.log.warning(what, error=failure.message)
+
+    async def _dismiss(self, record: AgentRecord, profile: Profile) -> None:
+        if record.launch is not None and await self._factory.adopt(record, profile) is not None:
+            await self._factory.sweep(record.launch)
 
     async def sweep(self, launch: LaunchRecord) -> None:
         """Ends everything that is left of a launch whose end was not seen. This is done before the exit is on record:
         after that, the next daemon ends only the keeper (`dismiss`)."""
-        try:
-            ended = await self._factory.sweep(launch)
-        except (SynapsedError, OSError) as error:
-            self._actor.log.error("processes are left over", error=str(error))  # noqa: TRY400
-            return
-        if ended:
+        ended = await _tried(self._actor, self._factory.sweep(launch), what := "processes are left over")
+        if isinstance(ended, SynapsedError):
+            self._actor.log.error(what, error=ended.message)
+        elif ended:
             self._actor.log.warning("processes were left over and are ended", count=ended)
 
 
@@ -107,15 +119,11 @@ class ProcessOperations:
     async def _launch(self) -> None:
         if self._dismissing is not None:
             await asyncio.wait([self._dismissing])
-        try:
-            version, plan = await self._planned()
-            link = await self._factory.launch(self._owner.record, self._owner.profile, plan)
-        except Exception as error:  # of whatever kind: else the agent would be starting, and its callers wait, for ever
-            failure = error if isinstance(error, SynapsedError) else AgentError(str(error) or type(error).__name__)
-            if not isinstance(error, SynapsedError | OSError):
-                self._actor.log.exception("the launch failed")
-            await self._actor.report(self._owner.launch_failed, failure)
+        launched = await _tried(self._actor, self._launched(), "the launch failed")
+        if isinstance(launched, SynapsedError):
+            await self._actor.report(self._owner.launch_failed, launched)
             return
+        version, plan, link = launched
         record = self._owner.record
         self._owner.given(record.conversation if plan.resumed else plan.conversation, chosen=plan.chosen)
         launch = link.launch.model_copy(update={"resumed": plan.resumed, "version": version})
@@ -123,6 +131,10 @@ class ProcessOperations:
         if version is None:
             self._reading = self._actor.spawn(self._read_version(launch, plan))
         await self._open(link)
+
+    async def _launched(self) -> tuple[str | None, LaunchPlan, AgentLink]:
+        version, plan = await self._planned()
+        return version, plan, await self._factory.launch(self._owner.record, self._owner.profile, plan)
 
     async def _planned(self) -> tuple[str | None, LaunchPlan]:
         """Returns the program's version and the plan of the launch. The version is read first only if the profile has
@@ -144,13 +156,14 @@ class ProcessOperations:
             await self._actor.report(self._owner.told_version, launch, version or "")
 
     async def _adopt(self) -> None:
-        link, owner = None, self._owner
-        try:
-            link = await self._factory.adopt(owner.record, owner.profile)
-        except (SynapsedError, OSError) as error:
-            self._actor.log.warning("the program could not be adopted", error=str(error))
-        if link is None:
-            ended = await self._factory.ended(owner.record)
+        owner, what = self._owner, "the program could not be adopted"
+        link = await _tried(self._actor, self._factory.adopt(owner.record, owner.profile), what)
+        if isinstance(link, SynapsedError):
+            self._actor.log.warning(what, error=link.message)
+        if link is None or isinstance(link, SynapsedError):
+            ended = await _tried(self._actor, self._factory.ended(owner.record), "its end could not be read")
+            if isinstance(ended, SynapsedError):
+                ended = ProgramEnd(LinkExited(None, ended.message), taken_down=False)
             if ended.exited.exit_code is None and owner.record.launch is not None:
                 await self._leftovers.sweep(owner.record.launch)
             await self._actor.report(owner.found_dead, ended)
@@ -164,23 +177,23 @@ class ProcessOperations:
     async def _open(self, link: AgentLink) -> None:
         if self.leaving:
             link.leave_unreached()
-        try:
-            await link.open(functools.partial(self._actor.emit, link))
-        except (SynapsedError, OSError) as error:
-            lost = LinkExited(None, f"the keeper cannot be reached: {error}")
-            await self._leftovers.sweep(link.launch)
-            await self._actor.report(self._owner.open_failed, link, lost)
+        opening = link.open(functools.partial(self._actor.emit, link))
+        failure = await _tried(self._actor, opening, "the link could not be opened")
+        if failure is None:
+            await self._actor.report(self._owner.opened, link)
             return
-        await self._actor.report(self._owner.opened, link)
+        await self._leftovers.sweep(link.launch)
+        lost = LinkExited(None, f"its program cannot be reached: {failure.message}")
+        await self._actor.report(self._owner.open_failed, link, lost)
 
     async def _stop(self, link: AgentLink) -> None:
-        try:
-            if self._owner.record.parking:
-                await self._program.leaves(link)
-            exited = await link.stop(self._owner.profile.exit.grace_ms / 1000)
-        except Exception as error:  # of whatever kind: else the agent would be stopping for ever
-            if not isinstance(error, SynapsedError):
-                self._actor.log.exception("the stop failed")
-            exited = LinkExited(None, error.message if isinstance(error, SynapsedError) else str(error))
+        exited = await _tried(self._actor, self._stopped(link), "the stop failed")
+        if isinstance(exited, SynapsedError):
             await self._leftovers.sweep(link.launch)
+            exited = LinkExited(None, exited.message)
         await self._actor.report(self._owner.gone, exited)
+
+    async def _stopped(self, link: AgentLink) -> LinkExited:
+        if self._owner.record.parking:
+            await self._program.leaves(link)
+        return await link.stop(self._owner.profile.exit.grace_ms / 1000)
