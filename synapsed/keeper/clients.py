@@ -7,7 +7,6 @@ import fcntl
 import os
 import selectors
 import socket
-import time
 
 from .frames import ProtocolError
 from .processes import peer_uid
@@ -119,30 +118,27 @@ def _unlink_stale(path: str) -> None:
 MAX_CLIENTS = 16
 """Connections at once; the daemon needs one, its successor another. Further ones are closed without an answer."""
 
-FULL_S = 0.5
-"""Seconds without accepting after the system had no room for one more."""
-
 
 class Clients:
     """All connections of clients, registered with the keeper's selector."""
 
-    __slots__ = ("_connections", "_listener", "_requests", "_selector", "accepts_at")
+    __slots__ = ("_connections", "_listener", "_requests", "_selector", "full")
 
     def __init__(self, selector: selectors.BaseSelector, requests: Requests) -> None:
         self._listener: socket.socket | None = None
         self._selector = selector
         self._requests = requests
         self._connections: list[Connection] = []
-        self.accepts_at: float | None = None
-        """Time at which `listen` must be called again with the same listener; None while clients are accepted."""
+        self.full = False
+        """True after the system had no room for one more client: none is accepted until `listen` is called again."""
 
     def listen(self, listener: socket.socket) -> None:
         """Accepts clients on `listener` from now on, and closes the listener before it."""
-        if self._listener is not None and self.accepts_at is None:
+        if self._listener is not None and not self.full:
             self._selector.unregister(self._listener)
         if self._listener is not None and self._listener is not listener:
             self._listener.close()
-        self._listener, self.accepts_at = listener, None
+        self._listener, self.full = listener, False
         self._selector.register(listener, selectors.EVENT_READ, self._accept)
 
     def __bool__(self) -> bool:
@@ -185,7 +181,7 @@ class Clients:
             return  # the client gave up
         except OSError:  # no descriptors, no memory: it waits, and the socket would be ready at once again
             self._selector.unregister(self._listener)
-            self.accepts_at = time.monotonic() + FULL_S
+            self.full = True
             return
         if len(self._connections) >= MAX_CLIENTS or peer_uid(sock) not in (os.getuid(), None):
             sock.close()

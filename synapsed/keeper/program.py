@@ -24,7 +24,7 @@ from .spool import OutputChannel
 from .writer import InputWriter
 
 RETRY_S = 0.5
-"""Seconds between two attempts after a full disk, or at a terminal whose other side is closed."""
+"""Seconds between two attempts: after a full disk, without descriptors, at a terminal whose other side is closed."""
 
 FAREWELL_S = 1.0
 """Seconds for which an ending keeper goes on sending unread data to its clients."""
@@ -101,7 +101,7 @@ class Keeper:
         self._listener.close()
 
     def _patience(self) -> float | None:
-        due = (self._ending.deadline, self._retry_at, self._leave_at, self._clients.accepts_at)
+        due = (self._ending.deadline, self._retry_at, self._leave_at)
         times = [at for at in due if at is not None]
         return max(0.0, min(times) - time.monotonic()) if times else None
 
@@ -109,10 +109,9 @@ class Keeper:
         if self._retry_at is not None and now >= self._retry_at:
             self._retry_at = None
             self._retry()
-        if self._clients.accepts_at is not None and now >= self._clients.accepts_at:
-            self._clients.listen(self._listener.sock)
-        deadline = self._ending.deadline
-        if deadline is not None and now >= deadline:
+        if self._clients.full:
+            self._retry_later()
+        if (deadline := self._ending.deadline) is not None and now >= deadline:
             self._end(now)
 
     def resized(self, cols: int, rows: int) -> None:
@@ -391,6 +390,8 @@ class Keeper:
     # --- a full disk
 
     def _retry(self) -> None:
+        if self._clients.full:
+            self._clients.listen(self._listener.sock)
         for channel in self.channels.values():
             if channel.fd >= 0 and channel.retry():
                 self._pull(channel)

@@ -114,12 +114,12 @@ def test_without_descriptors_it_pauses_and_then_accepts(
             assert listens(place)
             assert turn() == 1
             assert turn() == 0, "it pauses"
-        assert clients.accepts_at is not None
+        assert clients.full
         if renewed:
             place.unlink()
             assert listener.renew()
         clients.listen(listener.sock)
-        assert clients.accepts_at is None
+        assert not clients.full
         assert listens(place)
         assert turn() == 1
         assert clients
