@@ -85,8 +85,7 @@ class ProcessOperations:
             await self._actor.report(self._owner.launch_failed, launched)
             return
         version, plan, link = launched
-        given = self._owner.record.conversation if plan.resumed else plan.conversation
-        self._owner.given(given, chosen=plan.chosen)
+        self._owner.given(self._owner.record.conversation if plan.resumed else plan.conversation, chosen=plan.chosen)
         launch = link.launch.model_copy(update={"resumed": plan.resumed, "version": version})
         await self._actor.report(self._owner.launched, link, launch, ProcessEvent.LAUNCHED)
         if version is None:
@@ -130,8 +129,7 @@ class ProcessOperations:
     async def _open(self, link: AgentLink) -> None:
         if self.leaving:
             link.leave_unreached()
-        opening = link.open(functools.partial(self._actor.emit, link))
-        failure = await self._tried(opening, "the link could not be opened")
+        failure = await self._tried(link.open(functools.partial(self._actor.emit, link)), "its link cannot be opened")
         if failure is None:
             await self._actor.report(self._owner.opened, link)
             return
