@@ -6,6 +6,7 @@ Each runs beside the agent's actor, and reports its result to its owner (`AgentP
 
 import asyncio
 import functools
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from synapsed.agents.actor import Actor
@@ -13,40 +14,13 @@ from synapsed.agents.lifecycle import ProcessEvent
 from synapsed.agents.part_interfaces import ProgramOwner
 from synapsed.errors import AgentError, NotReady, SynapsedError
 from synapsed.interfaces import AgentLink
-from synapsed.keepers.launch_plan import LaunchPlan, LaunchPlanner, LinkFactory
+from synapsed.keepers.launch_plan import LaunchPlan, LaunchPlanner, LinkFactory, ProgramEnd
 from synapsed.model.link import LinkExited
-from synapsed.model.records import AgentRecord, LaunchRecord
+from synapsed.model.records import LaunchRecord
 from synapsed.profiles.profile import Profile
 
 if TYPE_CHECKING:
     from synapsed.agents.agent_process import AgentProcess
-
-
-class Leftovers:
-    def __init__(self, factory: LinkFactory, actor: Actor) -> None:
-        self._factory = factory
-        self._actor = actor
-
-    async def dismiss(self, record: AgentRecord, profile: Profile) -> None:
-        """Ends the keeper of a program whose exit is on record: the last daemon may have been killed before."""
-        if (launch := record.launch) is None:
-            return
-        try:
-            if await self._factory.adopt(record, profile) is not None:
-                await self._factory.sweep(launch)
-        except (SynapsedError, OSError) as error:
-            self._actor.log.warning("the last keeper could not be dismissed", error=str(error))
-
-    async def sweep(self, launch: LaunchRecord) -> None:
-        """Ends everything that is left of a launch whose end was not seen. This is done before the exit is on record:
-        after that, the next daemon ends only the keeper (`dismiss`)."""
-        try:
-            ended = await self._factory.sweep(launch)
-        except (SynapsedError, OSError) as error:
-            self._actor.log.error("processes are left over", error=str(error))  # noqa: TRY400
-            return
-        if ended:
-            self._actor.log.warning("processes were left over and are ended", count=ended)
 
 
 class ProcessOperations:
@@ -68,7 +42,6 @@ class ProcessOperations:
         self._planner = planner
         self._factory = factory
         self._actor = actor
-        self._leftovers = Leftovers(factory, actor)
         self._reading: asyncio.Task[None] | None = None
         self._dismissing: asyncio.Task[None] | None = None
         self.leaving = False
@@ -97,7 +70,7 @@ class ProcessOperations:
 
     def dismiss(self) -> None:
         """Ends all leftovers of the last launch; the next launch waits for this."""
-        self._dismissing = self._actor.spawn(self._leftovers.dismiss(self._owner.record, self._owner.profile))
+        self._dismissing = self._actor.spawn(self._dismiss())
 
     async def version_known(self, patience: float) -> None:
         """Waits until the reading of the program's version is over, for at most `patience` seconds."""
@@ -107,35 +80,28 @@ class ProcessOperations:
     async def _launch(self) -> None:
         if self._dismissing is not None:
             await asyncio.wait([self._dismissing])
-        try:
-            version, plan = await self._planned()
-            link = await self._factory.launch(self._owner.record, self._owner.profile, plan)
-        except Exception as error:  # of whatever kind: else the agent would be starting, and its callers wait, for ever
-            failure = error if isinstance(error, SynapsedError) else AgentError(str(error) or type(error).__name__)
-            if not isinstance(error, SynapsedError | OSError):
-                self._actor.log.exception("the launch failed")
-            await self._actor.report(self._owner.launch_failed, failure)
+        launched = await self._tried(self._launched(), "the launch failed")
+        if isinstance(launched, SynapsedError):
+            await self._actor.report(self._owner.launch_failed, launched)
             return
-        record = self._owner.record
-        self._owner.given(record.conversation if plan.resumed else plan.conversation, chosen=plan.chosen)
+        version, plan, link = launched
+        self._owner.given(self._owner.record.conversation if plan.resumed else plan.conversation, chosen=plan.chosen)
         launch = link.launch.model_copy(update={"resumed": plan.resumed, "version": version})
         await self._actor.report(self._owner.launched, link, launch, ProcessEvent.LAUNCHED)
         if version is None:
             self._reading = self._actor.spawn(self._read_version(launch, plan))
         await self._open(link)
 
-    async def _planned(self) -> tuple[str | None, LaunchPlan]:
-        """Returns the program's version and the plan of the launch. The version is read first only if the profile has
-        variants for versions; otherwise it is None."""
-        owner, every = self._owner, self._every
+    async def _launched(self) -> tuple[str | None, LaunchPlan, AgentLink]:
+        """Returns the program's version, the plan of the launch, and the link. The version is read first only if the
+        profile has variants for versions; otherwise it is None."""
+        owner, every, version = self._owner, self._every, None
         plan = self._planner.plan(owner.record, every)
-        if not every.versions:
-            owner.profile = every
-            return None, plan
-        version = await self._factory.version(owner.record, every, plan)
+        if every.versions:
+            version = await self._factory.version(owner.record, every, plan)
+            plan = self._planner.plan(owner.record, every.at(version).with_variants({}))
         owner.profile = every.at(version)
-        settled = every.with_variants({}) if owner.profile is every else owner.profile
-        return version, self._planner.plan(owner.record, settled)
+        return version, plan, await self._factory.launch(owner.record, owner.profile, plan)
 
     async def _read_version(self, launch: LaunchRecord, plan: LaunchPlan) -> None:
         """Reads the version while the program starts."""
@@ -144,15 +110,14 @@ class ProcessOperations:
             await self._actor.report(self._owner.told_version, launch, version or "")
 
     async def _adopt(self) -> None:
-        link, owner = None, self._owner
-        try:
-            link = await self._factory.adopt(owner.record, owner.profile)
-        except (SynapsedError, OSError) as error:
-            self._actor.log.warning("the program could not be adopted", error=str(error))
-        if link is None:
-            ended = await self._factory.ended(owner.record)
+        owner = self._owner
+        link = await self._tried(self._factory.adopt(owner.record, owner.profile), "the program could not be adopted")
+        if link is None or isinstance(link, SynapsedError):
+            ended = await self._tried(self._factory.ended(owner.record), "its end could not be read")
+            if isinstance(ended, SynapsedError):
+                ended = ProgramEnd(LinkExited(None, ended.message), taken_down=False)
             if ended.exited.exit_code is None and owner.record.launch is not None:
-                await self._leftovers.sweep(owner.record.launch)
+                await self._sweep(owner.record.launch)
             await self._actor.report(owner.found_dead, ended)
             return
         was = owner.record.launch
@@ -164,23 +129,49 @@ class ProcessOperations:
     async def _open(self, link: AgentLink) -> None:
         if self.leaving:
             link.leave_unreached()
-        try:
-            await link.open(functools.partial(self._actor.emit, link))
-        except (SynapsedError, OSError) as error:
-            lost = LinkExited(None, f"the keeper cannot be reached: {error}")
-            await self._leftovers.sweep(link.launch)
-            await self._actor.report(self._owner.open_failed, link, lost)
+        failure = await self._tried(link.open(functools.partial(self._actor.emit, link)), "its link cannot be opened")
+        if failure is None:
+            await self._actor.report(self._owner.opened, link)
             return
-        await self._actor.report(self._owner.opened, link)
+        await self._sweep(link.launch)
+        lost = LinkExited(None, f"its program cannot be reached: {failure.message}")
+        await self._actor.report(self._owner.open_failed, link, lost)
 
     async def _stop(self, link: AgentLink) -> None:
-        try:
-            if self._owner.record.parking:
-                await self._program.leaves(link)
-            exited = await link.stop(self._owner.profile.exit.grace_ms / 1000)
-        except Exception as error:  # of whatever kind: else the agent would be stopping for ever
-            if not isinstance(error, SynapsedError):
-                self._actor.log.exception("the stop failed")
-            exited = LinkExited(None, error.message if isinstance(error, SynapsedError) else str(error))
-            await self._leftovers.sweep(link.launch)
+        exited = await self._tried(self._stopped(link), "the stop failed")
+        if isinstance(exited, SynapsedError):
+            await self._sweep(link.launch)
+            exited = LinkExited(None, exited.message)
         await self._actor.report(self._owner.gone, exited)
+
+    async def _stopped(self, link: AgentLink) -> LinkExited:
+        if self._owner.record.parking:
+            await self._program.leaves(link)
+        return await link.stop(self._owner.profile.exit.grace_ms / 1000)
+
+    async def _dismiss(self) -> None:
+        """Ends the keeper of a program whose exit is on record: the last daemon may have been killed before."""
+        record, what = self._owner.record, "the last keeper could not be dismissed"
+        found = await self._tried(self._factory.adopt(record, self._owner.profile), what)
+        if record.launch is not None and found is not None and not isinstance(found, SynapsedError):
+            await self._tried(self._factory.sweep(record.launch), what)
+
+    async def _sweep(self, launch: LaunchRecord) -> None:
+        """Ends everything that is left of a launch whose end was not seen. This is done before the exit is on record:
+        after that, the next daemon ends only the keeper (`dismiss`)."""
+        ended = await self._tried(self._factory.sweep(launch), "processes are left over")
+        if ended and not isinstance(ended, SynapsedError):
+            self._actor.log.warning("processes were left over and are ended", count=ended)
+
+    async def _tried[T](self, work: Awaitable[T], failed: str) -> T | SynapsedError:
+        """Returns the result of `work`, or its error, of whatever kind: else the agent's state would last for ever, and
+        with it the wait of its callers."""
+        try:
+            return await work
+        except (SynapsedError, OSError) as error:
+            failure: Exception = error
+            self._actor.log.warning(failed, error=str(error))
+        except Exception as error:
+            failure = error
+            self._actor.log.exception(failed)
+        return failure if isinstance(failure, SynapsedError) else AgentError(str(failure) or type(failure).__name__)

@@ -122,21 +122,24 @@ MAX_CLIENTS = 16
 class Clients:
     """All connections of clients, registered with the keeper's selector."""
 
-    __slots__ = ("_connections", "_listener", "_requests", "_selector")
+    __slots__ = ("_connections", "_listener", "_requests", "_selector", "full")
 
     def __init__(self, selector: selectors.BaseSelector, requests: Requests) -> None:
         self._listener: socket.socket | None = None
         self._selector = selector
         self._requests = requests
         self._connections: list[Connection] = []
+        self.full = False
+        """True after the system had no room for one more client: none is accepted until `listen` is called again."""
 
     def listen(self, listener: socket.socket) -> None:
         """Accepts clients on `listener` from now on, and closes the listener before it."""
-        if self._listener is not None:
+        if self._listener is not None and not self.full:
             self._selector.unregister(self._listener)
+        if self._listener is not None and self._listener is not listener:
             self._listener.close()
-        self._listener = listener
-        self._selector.register(listener, selectors.EVENT_READ, lambda _mask: self._accept(listener))
+        self._listener, self.full = listener, False
+        self._selector.register(listener, selectors.EVENT_READ, self._accept)
 
     def __bool__(self) -> bool:
         return bool(self._connections)
@@ -170,11 +173,16 @@ class Clients:
         for client in self._connections:
             client.sock.close()
 
-    def _accept(self, listener: socket.socket) -> None:
+    def _accept(self, _mask: int) -> None:
+        assert self._listener is not None
         try:
-            sock, _address = listener.accept()
-        except OSError:
+            sock, _address = self._listener.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return  # the client gave up
+        except OSError:  # no descriptors, no memory: it waits, and the socket would be ready at once again
+            self._selector.unregister(self._listener)
+            self.full = True
+            return
         if len(self._connections) >= MAX_CLIENTS or peer_uid(sock) not in (os.getuid(), None):
             sock.close()
             return

@@ -22,7 +22,7 @@ from .spool import OutputChannel
 from .writer import InputWriter
 
 RETRY_S = 0.5
-"""Seconds between two attempts after a full disk, or at a terminal whose other side is closed."""
+"""Seconds between two attempts: after a full disk, without descriptors, at a terminal whose other side is closed."""
 
 FAREWELL_S = 1.0
 """Seconds for which an ending keeper goes on sending unread data to its clients."""
@@ -107,8 +107,9 @@ class Keeper:
         if self._retry_at is not None and now >= self._retry_at:
             self._retry_at = None
             self._retry()
-        deadline = self._ending.deadline
-        if deadline is not None and now >= deadline:
+        if self._clients.full:
+            self._retry_later()
+        if (deadline := self._ending.deadline) is not None and now >= deadline:
             self._end(now)
 
     def resized(self, cols: int, rows: int) -> None:
@@ -387,6 +388,8 @@ class Keeper:
     # --- a full disk
 
     def _retry(self) -> None:
+        if self._clients.full:
+            self._clients.listen(self._listener.sock)
         for channel in self.channels.values():
             if channel.fd >= 0 and channel.retry():
                 self._pull(channel)

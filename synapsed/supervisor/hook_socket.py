@@ -8,7 +8,6 @@ answer is JSON in the program's own format, or nothing, which leaves the decisio
 """
 
 import asyncio
-import contextlib
 import json
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -29,7 +28,9 @@ PATIENCE_S = 5.0
 POKE_BYTES = 256
 """Bytes that are read of a datagram; an agent's id is shorter."""
 AT_ONCE = 64
-"""Largest number of questions that are answered at once; others wait."""
+"""Largest number of questions that are read and answered at once; others wait."""
+PIECE = 64 << 10
+"""Bytes that are read at once. A longer question is parsed in a thread."""
 
 type Decide = Callable[[str, str, dict[str, Any]], Awaitable[dict[str, Any] | None]]
 """Returns the answer for an agent, an event, and the program's data."""
@@ -59,39 +60,36 @@ async def answering(path: Path, decide: Decide) -> AsyncIterator[None]:
     path.unlink(missing_ok=True)  # the daemon's lock is held: no other daemon uses it
     room = asyncio.Semaphore(AT_ONCE)
     serving = TaskSet()
-    clients: set[asyncio.StreamWriter] = set()
 
     def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        clients.add(writer)
-        serving.spawn(serve(reader, writer))
+        serving.spawn(serve(reader, writer), eager=True)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            async with room, asyncio.timeout(PATIENCE_S):
-                writer.write(await _answer(await _read(reader), decide))
-                await writer.drain()
+            async with asyncio.timeout(PATIENCE_S):
+                begin = await reader.read(PIECE)  # a client that says nothing keeps no other waiting
+                async with room:
+                    writer.write(await _answer(await _read(begin, reader), decide))
+                writer.close()
+                await writer.wait_closed()
         except (SynapsedError, OSError, ValueError, RecursionError) as error:
             log.warning("a question was not answered: the person is asked", error=str(error))
         finally:
-            clients.discard(writer)
-            writer.close()
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()
+            writer.transport.abort()  # an answer that is not read would keep the connection, and the daemon's end
 
     server = await asyncio.start_unix_server(connected, path)
     try:
         yield
     finally:
         await stop_listening(server)
-        for writer in clients:
-            writer.close()
+        await serving.cancel()
         await server.wait_closed()
         path.unlink(missing_ok=True)
 
 
-async def _read(reader: asyncio.StreamReader) -> bytes:
-    content = bytearray()
-    while piece := await reader.read(1 << 16):
+async def _read(begin: bytes, reader: asyncio.StreamReader) -> bytes:
+    content = bytearray(begin)
+    while piece := await reader.read(PIECE):
         content += piece
         if len(content) > QUESTION_MAX:
             raise ValueError("the question is too long")
@@ -100,7 +98,7 @@ async def _read(reader: asyncio.StreamReader) -> bytes:
 
 async def _answer(question: bytes, decide: Decide) -> bytes:
     agent_id, _, report = question.partition(b"\n")
-    told = json.loads(report)
+    told = await asyncio.to_thread(json.loads, report) if len(report) > PIECE else json.loads(report)
     event, payload = (told.get("event"), told.get("payload")) if isinstance(told, dict) else (None, None)
     if not isinstance(event, str) or not isinstance(payload, dict):
         return b""

@@ -275,13 +275,14 @@ async def test_a_message_that_was_not_submitted_is_delivered_after_the_restart(w
     assert delivery.record.launch_id == world.link.launch.launch_id
 
 
-async def test_a_keeper_that_cannot_be_reached_counts_as_an_exit(world: World) -> None:
+@pytest.mark.parametrize("error", [KeeperLost("refused"), RuntimeError("can't start new thread")])
+async def test_a_keeper_that_cannot_be_reached_counts_as_an_exit(world: World, error: Exception) -> None:
     """What is left of it is ended before that is on record."""
     launch = world.factory.launch
 
     async def broken(*args):
         link = await launch(*args)
-        link.open_error = KeeperLost("refused")
+        link.open_error = error
         return link
 
     world.factory.launch = broken
@@ -292,6 +293,32 @@ async def test_a_keeper_that_cannot_be_reached_counts_as_an_exit(world: World) -
     world.factory.sweep_gate.set_result(None)
     await starting
     await world.agent_is(AGENT, ProcessState.BACKOFF)
+    assert str(error) in world.told(StateChanged, lambda d: d.reason)[-1]
+    waiting = await world.send(AGENT)
+    world.factory.launch, world.factory.sweep_gate = launch, None
+    await world.manager.restart(AGENT)
+    world.link.ready()
+    await world.delivered()
+    assert world.link.deliveries[0].task_id == waiting.id
+
+
+@pytest.mark.parametrize("faulty", [("adopt",), ("adopt", "ended"), ("adopt", "ended", "sweep")])
+async def test_a_program_that_a_fault_keeps_from_being_adopted_is_ended_and_started_again(
+    world: World, faulty: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(*_: Any) -> Any:
+        raise RuntimeError("can't start new thread")
+
+    await world.start()
+    first = world.link.launch.launch_id
+    for name in faulty:
+        monkeypatch.setattr(world.factory, name, fails)
+    await restarted(world)
+    await world.agent_is(AGENT, ProcessState.BACKOFF)
+    assert world.factory.swept == ([] if "sweep" in faulty else [first])
+    world.clock.advance(1)
+    await world.agent_is(AGENT, ProcessState.RUNNING)
+    assert world.link.launch.launch_id != first
 
 
 async def test_an_exit_waits_for_the_database(world: World) -> None:

@@ -50,7 +50,7 @@ class FakeLink:
         self.confirms_interrupt: bool | asyncio.Future[bool] = True
         self.answer_error: SynapsedError | None = None
         self.hides_answers = False
-        self.open_error: SynapsedError | None = None
+        self.open_error: Exception | None = None
         self.stop_gate: asyncio.Future[None] | None = None
         self.background_gate: asyncio.Future[bool] | None = None
         self.background_stops = 0

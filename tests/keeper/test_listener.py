@@ -1,16 +1,22 @@
-"""The keeper's socket is removed by somebody: it is asked by a signal to bind it again."""
+"""The keeper's socket: it is bound again after somebody removed it, and pauses when there are no descriptors."""
 
+import asyncio
 import errno
 import os
+import resource
+import selectors
 import shutil
 import signal
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from synapsed.keeper.clients import Listener
+from synapsed.keeper.clients import Clients, Listener
+from synapsed.keeper.requests import Requests
 from synapsed.keeper.spec import LaunchRefused
 from synapsed.keepers.client import KeeperClient
 from synapsed.keepers.launchers import ProcessLauncher, call_keeper
@@ -82,6 +88,54 @@ def listens(path: Path) -> bool:
     """Returns True once somebody does; the socket is there a moment before."""
     with socket.socket(socket.AF_UNIX) as sock:
         return sock.connect_ex(str(path)) == 0
+
+
+@pytest.mark.parametrize("renewed", [False, True], ids=["the same", "bound again"])
+def test_without_descriptors_it_pauses_and_then_accepts(
+    renewed: bool, listener: Listener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A socket that is ready and is not accepted would be ready again at once: the keeper would do nothing else."""
+
+    def fails(_: socket.socket) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    def turn() -> int:
+        found = selector.select(0)
+        for key, mask in found:
+            key.data(mask)
+        return len(found)
+
+    place = Path(os.path.relpath(tmp_path / "run" / "k.sock"))
+    with selectors.DefaultSelector() as selector:
+        clients = Clients(selector, cast("Requests", None))
+        clients.listen(listener.sock)
+        with monkeypatch.context() as full:
+            full.setattr(socket.socket, "accept", fails)
+            assert listens(place)
+            assert turn() == 1
+            assert turn() == 0, "it pauses"
+        assert clients.full
+        if renewed:
+            place.unlink()
+            assert listener.renew()
+        clients.listen(listener.sock)
+        assert not clients.full
+        assert listens(place)
+        assert turn() == 1
+        assert clients
+        clients.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lowers the limit of another process")
+async def test_a_keeper_without_descriptors_serves_who_waited(lab: Lab) -> None:
+    keeper = await lab.shell("cat")
+    limit = resource.prlimit(keeper.keeper_pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(keeper.keeper_pid, resource.RLIMIT_NOFILE, (0, limit[1]))
+    connecting = asyncio.create_task(lab.connect(keeper))
+    eventually(lambda: listens(keeper.socket_path), "somebody waits")
+    resource.prlimit(keeper.keeper_pid, resource.RLIMIT_NOFILE, limit)
+    client = await connecting
+    assert client.hello.pid == keeper.pid
 
 
 async def test_a_keeper_is_asked(lab: Lab) -> None:

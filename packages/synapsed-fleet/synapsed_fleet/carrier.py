@@ -167,7 +167,7 @@ class FleetCarrier:
         await self._shapes.ready()
         from synapsed_fleet import messages
 
-        messages.message_body(task, own_name=self._me.name)
+        await asyncio.to_thread(messages.message_body, task, own_name=self._me.name)
 
     async def _check_class(self, cls: str) -> None:
         """Raises UnknownAgent if no host takes such work: the task would wait without end."""

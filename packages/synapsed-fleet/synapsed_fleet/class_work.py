@@ -37,7 +37,7 @@ from synapsed_fleet.fleet_rows import FleetChange, FleetOrigin, InRow, WorkCandi
 from synapsed_fleet.fleet_table import FleetTable
 from synapsed_fleet.names import ANY, BadName, MailKind, WorkSubject, claim, host, urgent
 from synapsed_fleet.outgoing import Outgoing, Speaker
-from synapsed_fleet.parcel_fetching import Fetching, NotHere
+from synapsed_fleet.parcel_fetching import Fetching, NotHere, document_of
 from synapsed_fleet.peer_certificates import NotMet, Peers
 from synapsed_fleet.ports import WRONG_SEQUENCE, Broker, BrokerRefused, Delivered, NoBroker
 from synapsed_fleet.wakeup import Bell
@@ -151,7 +151,7 @@ class Working:
             subject = WorkSubject.parse(delivered.subject)
             envelope = Envelope.read(delivered.subject, delivered.headers, delivered.body)
             await deps.peers.check(envelope, subject.src, deps.broker)
-            document = envelope.document()
+            document = await document_of(envelope)
             round_ = receipts.read_round(document)
         except (BadName, BadEnvelope) as error:
             await self._mailbox.quarantine(delivered, str(error))
@@ -240,7 +240,7 @@ class Working:
                 subject = str(WorkSubject(work.cls, work.src))
                 kept = Envelope(subject=subject, id=work.id, body=work.body.encode())
                 document = await deps.fetching.document(kept, work.src, f"{ANY}{work.cls}")
-                addressed = messages.read_message(document, origin, persons=deps.persons)
+                addressed = await asyncio.to_thread(messages.read_message, document, origin, persons=deps.persons)
                 agent_id = deps.agents.idle(work.cls.removesuffix("-hi"))
                 if agent_id is None:
                     return

@@ -56,7 +56,7 @@ from synapsed_fleet.mail_turns import PutOffMail
 from synapsed_fleet.names import BadName, MailKind, MailSubject, parse_update
 from synapsed_fleet.outgoing import Outgoing, Speaker, update_taken
 from synapsed_fleet.parcel import Progress
-from synapsed_fleet.parcel_fetching import FalseParcel, Fetching, NotHere
+from synapsed_fleet.parcel_fetching import FalseParcel, Fetching, NotHere, document_of
 from synapsed_fleet.parcel_sending import Parcels
 from synapsed_fleet.peer_certificates import NotMet, Peers
 from synapsed_fleet.ports import Broker, Came, Delivered, NoBroker
@@ -252,7 +252,7 @@ class Incoming:
 
         agent = ""
         try:
-            addressed = messages.read_message(document, origin, persons=self._persons)
+            addressed = await asyncio.to_thread(messages.read_message, document, origin, persons=self._persons)
             agent = self._accepting.agent(addressed.to)
             self._put_off.check(origin.src, agent, self._clock.monotonic())
             await self.hand_over(agent, addressed.request)
@@ -303,7 +303,7 @@ class Incoming:
             task = await self._store.task(task_id)
             if task is None:
                 return await self._table.change(FleetChange(taken=(taken,)))
-            there = messages.read_update(document, src)
+            there = await asyncio.to_thread(messages.read_update, document, src)
             if await self._was_lost(task, src):
                 done = there is None or there.state in TERMINAL_STATES
                 return await self._table.change(
@@ -369,7 +369,7 @@ class Incoming:
     # --- receipts ---
 
     async def _receipt(self, src: str, envelope: Envelope) -> None:
-        ids, refused = receipts.read_receipt(envelope.document())
+        ids, refused = receipts.read_receipt(await document_of(envelope))
         closed: list[tuple[str, int, str]] = []
         for named in ids:
             task_id, n = parse_update_or_id(named)

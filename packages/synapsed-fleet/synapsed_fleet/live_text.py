@@ -24,6 +24,7 @@ from synapsed_fleet.incoming import Incoming
 from synapsed_fleet.live_text_pieces import ASK_EVERY_S, Bounded, Listened, Place, SaidPiece, SayAgain, read
 from synapsed_fleet.names import BadName, SaySubject, parse_update
 from synapsed_fleet.outgoing import Outgoing, Speaker
+from synapsed_fleet.parcel_fetching import document_of
 from synapsed_fleet.peer_certificates import NotMet, Peers
 from synapsed_fleet.ports import Broker, NoBroker, Stored
 
@@ -175,7 +176,7 @@ class LiveHearing:
             envelope = Envelope.read(came.subject, came.headers, came.body)
             await self._peers.check(envelope, subject.src, self._broker)
             if envelope.known_version:
-                said = read(parse_update(envelope.id)[0], envelope.document())
+                said = read(parse_update(envelope.id)[0], await document_of(envelope))
                 await (self._asks(subject.src, said) if isinstance(said, SayAgain) else self._hear(subject.src, said))
         except (BadName, BadEnvelope) as error:
             now = self._clock.monotonic()

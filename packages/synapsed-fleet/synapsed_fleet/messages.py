@@ -2,7 +2,8 @@
 
 The module is imported when the first message is written or read (`a2a_types`). A message is A2A's SendMessage as it
 goes over HTTP (`tenant` is the agent), an update A2A's Task. All that is read came from another host: it is checked,
-and of its metadata only the keys are taken that another host may set.
+and of its metadata only the keys are taken that another host may set. A long document takes seconds: call all of this
+in a thread.
 """
 
 from collections.abc import Mapping, Sequence

@@ -179,9 +179,9 @@ class Outgoing:
         from synapsed_fleet import messages
 
         if row.kind == "upd":
-            return messages.update_body(task, files)
+            return await asyncio.to_thread(messages.update_body, task, files)
         try:
-            return messages.message_body(task, own_name=self._me.name, files=files)
+            return await asyncio.to_thread(messages.message_body, task, own_name=self._me.name, files=files)
         except SynapsedError as error:  # it was checked before it was taken
             raise AssertionError(error.message) from error
 

@@ -36,6 +36,8 @@ QUICK: Final = 2 << 20
 QUICK_S: Final = 3.0
 TELL_EVERY: Final = 64
 """Chunks after which the sender gets a report of the progress."""
+LONG: Final = 16 * 1024
+"""Bytes above which a body is parsed in a thread."""
 LOOK_S: Final = 0.2
 """Seconds until the next look for a chunk that is not there."""
 MISSED_FIRST_S: Final = 1.0
@@ -138,7 +140,7 @@ class Fetching:
     async def document(self, envelope: Envelope, src: str, dst: str) -> dict[str, Any]:
         """Returns the content of `src`'s message, once all parcels that the message names are here. `dst` is this host,
         or `any:CLASS`. Raises NotHere, BadEnvelope, StoreError."""
-        document = envelope.document()
+        document = await document_of(envelope)
         if BODY in document:
             ref = ParcelRef.read(document[BODY], size_max=WHOLE_MAX)
             self._names(src, envelope.id).body = ref.id
@@ -169,7 +171,7 @@ class Fetching:
         """Removes the received parts of a message that will never be taken, unless another message waits for the same
         parcel."""
         known = self._names(src, envelope.id)
-        document = envelope.document()
+        document = await document_of(envelope)
         with suppress(BadEnvelope):  # the files of a message that is a parcel are known only if it came
             known.files |= {ref.id for ref in files_of(document)}
             known.body = ParcelRef.read(document[BODY]).id if BODY in document else known.body
@@ -313,6 +315,11 @@ class Fetching:
     async def _tell(self, src: str, progress: Progress) -> None:
         with suppress(BrokerRefused):  # its mail is full; a later report follows
             await self._say(src, progress.told())
+
+
+async def document_of(envelope: Envelope) -> dict[str, Any]:
+    """Returns the body as JSON; parses a long one in a thread. Raises BadEnvelope."""
+    return await asyncio.to_thread(envelope.document) if len(envelope.body) > LONG else envelope.document()
 
 
 async def _close(coming: Coming) -> None:

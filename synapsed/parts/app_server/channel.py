@@ -30,7 +30,7 @@ from synapsed.parts.app_server.companion_log import keep_small
 from synapsed.parts.app_server.connection import REQUEST_S, AppConnection
 from synapsed.parts.app_server.items import answer_in, answered, code_of, key_of, limits_in, user_key, words_of
 from synapsed.parts.app_server.questions import ASKED_AGAIN_S, AppQuestions
-from synapsed.parts.app_server.turns import AppTurns
+from synapsed.parts.app_server.turns import RUNS, AppTurns
 from synapsed.shared.files import write_whole
 
 RETRY_S = 0.2
@@ -47,7 +47,6 @@ SETTLES_S = 15.0
 turn some seconds after it began, and its message some seconds after that."""
 STALE_S = 0.5
 """Seconds for which the server's list of turns may show a turn that has just ended as interrupted."""
-RUNS = "inProgress"
 WAITS = "waitingOnApproval"
 """Flag of a thread that has asked for an approval; a client that resumes it gets the question as well."""
 SUBSCRIBE_TRIES = 50

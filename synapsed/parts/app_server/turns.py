@@ -1,11 +1,13 @@
 """Makes facts of the notifications about one thread (conversation) of an app server, a server that some programs offer
 beside their terminal. Pure, except the clock.
 
-Missed events are read from the thread's own turns, and reported as the same facts. No prompt and no end of a turn is
-reported twice.
+Missed events are read from the thread's own turns, and reported as the same facts. Nothing is reported twice, however
+often a turn is read. The list of turns has the calls under the ids of their notifications, and the messages under
+others: those are recognized by their words and their order.
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -38,12 +40,18 @@ from synapsed.parts.app_server.items import (
 )
 
 KNOWN_MAX = 200
-"""Most turns, and most messages, that are remembered."""
+"""Most turns that are remembered."""
+ITEMS_MAX = 10_000
+"""Most items of one turn that are remembered."""
 USED_MAX = 1000
 """Most requests of one turn whose usage is added up."""
 
+RUNS = "inProgress"
+"""Status of a turn, and of a call, that is not over."""
 MESSAGE_MAX = 2000
 """Most characters of an error's text."""
+
+_MESSAGES = ("userMessage", "agentMessage")
 
 type _Json = dict[str, Any]
 
@@ -54,6 +62,10 @@ class _Turn:
     def __init__(self) -> None:
         self.last: tuple[str, str] | None = None
         """Id and text of the program's last message."""
+        self.heard: dict[str, str] = {}
+        """Method of the last notification about each item, by the item's id."""
+        self.ids: dict[tuple[str, int], list[str]] = {}
+        """Ids of the messages with the same words, in order."""
         self.used: list[_Json] = []
         self.begun: str | None = None
         """Id of the message that is being written, if its beginning was received."""
@@ -63,6 +75,36 @@ class _Turn:
         """True if the turn works on a message from synapsed."""
         self.whole = False
         """True if its last item is a complete message of the program that may be an answer."""
+
+    def adds(self, method: str, item: _Json) -> bool:
+        """Notes a notification; returns False if it adds nothing to earlier ones. The last message may have grown."""
+        id_ = str(item.get("id"))
+        if self.heard.get(id_) in (method, "item/completed") and (self.last is None or self.last[0] != id_):
+            return False
+        if len(self.heard) >= ITEMS_MAX:
+            self.heard.clear()
+            self.ids.clear()
+        self.heard[id_] = method
+        if method == "item/completed" and (words := _message_in(item)) is not None:
+            ids = self.ids.setdefault(words, [])
+            if id_ not in ids:
+                ids.append(id_)
+        return True
+
+    def listed(self, items: list[_Json]) -> list[_Json]:
+        """Returns the items of a list with the ids of their notifications. The last message is forgotten if the list
+        has it: messages that were missed may come before it."""
+        found, count = [], Counter[tuple[str, int]]()
+        for item in items:
+            ids: list[str] = []
+            if (words := _message_in(item)) is not None:
+                ids = self.ids.get(words, ids)[count[words] :]
+                count[words] += 1
+            found.append({**item, "id": ids[0]} if ids else item)
+        if self.last is not None and any(str(item.get("id")) == self.last[0] for item in found):
+            self.heard.pop(self.last[0], None)
+            self.last = None
+        return found
 
 
 class AppTurns:
@@ -77,8 +119,6 @@ class AppTurns:
         """Turns that are not over, by id."""
         self.over: dict[str, None] = {}
         """Turns whose end was reported."""
-        self._accepted: dict[str, None] = {}
-        """User's messages that were reported, by their items' ids."""
 
     def began(self, turn: str) -> None:
         if turn not in self.over:
@@ -90,8 +130,8 @@ class AppTurns:
         if id_ in self.over:
             return
         self.began(id_)
-        for item in items_of(turn):
-            self._hear_item("item/completed", {"item": item}, id_)
+        for item in self.open[id_].listed(items_of(turn)):
+            self._hear_item("item/started" if item.get("status") == RUNS else "item/completed", {"item": item}, id_)
         if not runs:
             self.end({"turn": turn}, id_)
 
@@ -129,15 +169,23 @@ class AppTurns:
         item = params.get("item")
         if not isinstance(item, dict):
             return
-        if (known := self.open.get(turn)) is not None and item.get("type") != "userMessage":
+        kind = item.get("type")
+        if kind in _MESSAGES and turn not in self.over:
+            self.began(turn)
+        known = self.open.get(turn)
+        if kind == "userMessage":
+            method = "item/completed"  # it is whole when it begins
+        elif known is not None:
             known.whole = method == "item/completed" and says_all(item)
-        match item.get("type"):
-            case "userMessage":
-                self._accept(item, turn)
-            case "agentMessage" if method == "item/started":
-                self.open.setdefault(turn, _Turn()).begun = str(item.get("id"))
-            case "agentMessage":
-                self._said(str(item.get("id")), clean(str(item.get("text") or "")), turn)
+        if known is not None and not known.adds(method, item):
+            return
+        match kind:
+            case "userMessage" if known is not None:
+                self._accept(item, turn, known)
+            case "agentMessage" if known is not None and method == "item/started":
+                known.begun = str(item.get("id"))
+            case "agentMessage" if known is not None:
+                self._said(str(item.get("id")), clean(str(item.get("text") or "")), turn, known)
             case _ if (call := call_in(item, self._channel.called)) is not None:
                 self._hear_call(method, call, turn)
 
@@ -160,16 +208,11 @@ class AppTurns:
                 )
             )
 
-    def _accept(self, item: _Json, turn: str) -> None:
+    def _accept(self, item: _Json, turn: str, known: _Turn) -> None:
         """Handles a user's message. A person may write while a turn works on synapsed's message: before that is
         answered, the person's message is part of the same turn. After that, synapsed's turn is reported as ended with
         its answer, and all that follows is the person's."""
-        id_ = str(item.get("id"))
-        if id_ in self._accepted:
-            return
-        _keep(self._accepted, id_)
-        known, key = self.open.setdefault(turn, _Turn()), words_of(item, "clientId")
-        own = is_own(key)
+        own = is_own(key := words_of(item, "clientId"))
         if known.own and not own:
             if not known.whole or known.last is None:
                 return
@@ -188,9 +231,8 @@ class AppTurns:
             )
         )
 
-    def _said(self, id_: str, text: str, turn: str) -> None:
+    def _said(self, id_: str, text: str, turn: str, known: _Turn) -> None:
         """Notes that a message is complete, so the message before it was not the answer, and is reported."""
-        known = self.open.setdefault(turn, _Turn())
         if known.last is not None and known.last[0] != id_ and known.last[1]:
             now = time.monotonic_ns()
             self._say(
@@ -230,7 +272,9 @@ class AppTurns:
         """Ends the turn; reported once."""
         if turn in self.over:
             return
-        _keep(self.over, turn)
+        self.over[turn] = None
+        while len(self.over) > KNOWN_MAX:
+            del self.over[next(iter(self.over))]
         known = self.open.pop(turn, _Turn())
         common: dict[str, Any] = {
             "channel": self._name,
@@ -262,7 +306,12 @@ def _summary(params: _Json) -> str | None:
     return answer_in(turn)
 
 
-def _keep(kept: dict[str, None], id_: str) -> None:
-    kept[id_] = None
-    while len(kept) > KNOWN_MAX:
-        del kept[next(iter(kept))]
+def _message_in(item: _Json) -> tuple[str, int] | None:
+    """Returns the kind of a message and the hash of its key or words; None for an item that is no message."""
+    match kind := item.get("type"):
+        case "userMessage":
+            return str(kind), hash(words_of(item, "clientId") or text_of_message(item))
+        case "agentMessage":
+            return str(kind), hash(str(item.get("text") or ""))
+        case _:
+            return None

@@ -236,7 +236,7 @@ def _records_since(
                 return records[::-1]
         if whole or window >= WINDOW_MAX_BYTES:
             return records[::-1]
-        window *= 8
+        window = min(8 * window, WINDOW_MAX_BYTES)
 
 
 def _last_lines(path: Path, window: int) -> tuple[list[bytes], bool]:

@@ -54,9 +54,10 @@ from synapsed.parts.session_server.messages import (
     is_ahead,
     newest,
     number,
-    object_in,
     objects,
+    objects_in,
     parent_of,
+    parsed,
     replies_to,
     role_of,
     text_of,
@@ -66,7 +67,6 @@ from synapsed.parts.session_server.messages import (
     word,
 )
 from synapsed.shared.files import write_whole
-from synapsed.shared.outside_json import read_json
 from synapsed.shared.regex import regex
 from synapsed.shared.sse_parser import SseParser
 
@@ -265,7 +265,7 @@ class SessionServerChannel:
             stream = SseParser(EVENT_MAX_BYTES)
             caught_up = False
             async for data in response.content.iter_any():
-                for event in filter(None, map(object_in, stream.feed(data))):
+                async for event in objects_in(stream.feed(data)):
                     if not caught_up:  # connected: from here on no event is missed
                         caught_up = True
                         await self._catch_up()
@@ -275,7 +275,7 @@ class SessionServerChannel:
         assert self._client is not None
         async with self._client.get(f"{self._base}{path}", params=params) as response:
             response.raise_for_status()
-            return read_json(await self._body(response))
+            return await parsed(await self._body(response))
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes:
         """Returns the whole body, in however many pieces it comes. Raises ValueError for one that is too long."""

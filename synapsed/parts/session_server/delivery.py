@@ -20,8 +20,8 @@ from synapsed.errors import ChannelAway, MessageRefused
 from synapsed.interfaces import FoundTurn, Reach, Submitted
 from synapsed.model.facts import PermissionOver, TurnEnded, TurnFailed, TurnInterrupted, TurnOver
 from synapsed.parts.session_server.channel import SessionServerChannel
-from synapsed.parts.session_server.messages import how_it_ended, id_of, objects, replies_to, text_of, word
-from synapsed.shared.outside_json import NotJson, read_json
+from synapsed.parts.session_server.messages import how_it_ended, id_of, objects, parsed, replies_to, text_of, word
+from synapsed.shared.outside_json import NotJson
 from synapsed.shared.regex import regex
 
 OWN = "Syn"
@@ -176,7 +176,7 @@ class SessionDelivery(SessionServerChannel):
         if not response.ok:
             raise MessageRefused(f"its server answers {response.status}: {text[:REFUSED_MAX]}")
         try:
-            return read_json(text) if text else None
+            return await parsed(text) if text else None
         except NotJson:
             return None
 

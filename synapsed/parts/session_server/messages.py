@@ -1,14 +1,18 @@
 """Reads messages of a program's session, as its server sends them: `{"info": {id, role, parentID, finish, error, time:
-{created, completed}}, "parts": [{type, text}]}`. Pure."""
+{created, completed}}, "parts": [{type, text}]}`. Pure, except that long texts are parsed in a thread."""
 
+import asyncio
 import math
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from synapsed.channels import at_path, clean
-from synapsed.shared.outside_json import NotJson, read_object
+from synapsed.shared.outside_json import NotJson, read_json
 from synapsed.shared.sse_parser import SseEvent
+
+LONG = 64 * 1024
+"""Bytes, or characters, above which a text is parsed in a thread."""
 
 type Message = dict[str, Any]
 
@@ -113,11 +117,20 @@ def why_no_answer(*, repeated: bool, ahead: bool) -> str:
     return (REPEATED if repeated else SILENT) + (BEHIND if ahead else "")
 
 
-def object_in(event: SseEvent) -> dict[str, Any] | None:
-    """Returns the JSON object in an event's data; None if it is not an object."""
-    with suppress(NotJson):
-        return read_object(event.data)
-    return None
+async def parsed(text: bytes | str) -> Any:
+    """Returns the value of a JSON text. Raises NotJson."""
+    return await asyncio.to_thread(read_json, text) if len(text) > LONG else read_json(text)
+
+
+async def objects_in(events: Iterable[SseEvent]) -> AsyncIterator[dict[str, Any]]:
+    """Yields the JSON objects in the events' data."""
+    for event in events:
+        try:
+            told = await parsed(event.data)
+        except NotJson:
+            continue
+        if isinstance(told, dict):
+            yield told
 
 
 def objects(value: Any) -> list[dict[str, Any]]:

@@ -29,8 +29,9 @@ from synapsed.model.facts import (
 )
 from synapsed.parts.app_server import channel as app_server
 from synapsed.parts.app_server.channel import AppServerChannel
-from synapsed.parts.app_server.items import answer_in, call_in, code_of, limits_in, script_in
+from synapsed.parts.app_server.items import answer_in, call_in, code_of, key_of, limits_in, script_in
 from synapsed.parts.app_server.questions import ASKED_AGAIN_S
+from synapsed.parts.app_server.turns import AppTurns
 from tests.channels.conftest import Launch
 from tests.fakes.clock import JUMPS
 from tests.parts.app_server.scripted import THREAD, AppServer, begun, made, reached, until
@@ -234,6 +235,58 @@ async def test_an_end_that_was_missed_and_is_written_late_is_read(
     ]
     server.refuses = {}
     assert (await facts.until(TurnEnded)).answer == "late"
+
+
+def test_a_turn_that_is_read_again_tells_only_what_is_new(launch: Launch) -> None:
+    """Its list has the messages under other ids than their notifications, and the calls under the same."""
+    told: list[ChannelFact] = []
+    turns = AppTurns("server", launch.profile.channels["server"], told.append)
+    key = key_of("task-1", 0)
+    call = {"type": "commandExecution", "id": "call-1", "command": "ls", "status": "completed"}
+
+    def new() -> list[tuple[type[ChannelFact], Any]]:
+        found = [
+            (
+                type(fact),
+                next(getattr(fact, name) for name in ("key", "text", "call", "answer") if hasattr(fact, name)),
+            )
+            for fact in told
+        ]
+        told.clear()
+        return found
+
+    def heard(id_: str, text: str) -> None:
+        turns.hear("item/completed", {"item": {"type": "agentMessage", "id": id_, "text": text}}, "turn-1")
+
+    def listed(*texts: str | dict[str, Any]) -> dict[str, Any]:
+        said = [{"type": "agentMessage", "text": each} if isinstance(each, str) else each for each in texts]
+        items = [{"type": "userMessage", "clientId": key, "content": []}, *said]
+        numbered = [{"id": f"item-{number}", **item} for number, item in enumerate(items)]
+        return {"id": "turn-1", "status": "inProgress", "items": numbered}
+
+    user = {"type": "userMessage", "id": "u1", "clientId": key, "content": []}
+    for method in ("item/started", "item/completed"):
+        turns.hear(method, {"item": user}, "turn-1")
+    heard("m1", "I look.")
+    turns.hear("item/started", {"item": call | {"status": "inProgress"}}, "turn-1")
+    assert new() == [(PromptAccepted, key), (ToolBegan, "call-1")]
+    turns.read(listed("I look.", call | {"status": "inProgress"}), runs=True)
+    assert new() == []
+    other = call | {"id": "call-2", "status": "inProgress"}
+    missed = listed("I look.", call, "I look.", other)
+    turns.read(missed, runs=True)
+    assert new() == [(ToolOver, "call-1"), (AssistantSaid, "I look."), (ToolBegan, "call-2")]
+    turns.read(missed, runs=True)
+    assert new() == []
+    heard("m4", "Done.")  # before the answer to the next reading, which has what was missed before
+    assert new() == [(AssistantSaid, "I look.")]
+    last = listed("I look.", call, "I look.", other | {"status": "completed"}, "Almost.", "Done.")
+    turns.read(last, runs=True)
+    assert new() == [(ToolOver, "call-2"), (AssistantSaid, "Almost.")]
+    turns.read(last | {"status": "completed"}, runs=False)
+    assert new() == [(TurnEnded, "Done.")]
+    turns.hear("item/completed", {"item": user}, "turn-1")
+    assert (new(), turns.open) == ([], {})
 
 
 async def test_what_became_of_a_message_is_found(channel: tuple[AppServerChannel, Facts], server: AppServer) -> None:

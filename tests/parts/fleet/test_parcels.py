@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 import os
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,11 @@ import pytest
 from synapsed.errors import InvalidRequest
 from synapsed.model.kept_file import KeptFile
 from synapsed.model.task import Artifact, FileContent, FilePart, Task, TaskState
-from synapsed_fleet.envelope import BadEnvelope
+from synapsed_fleet import messages
+from synapsed_fleet.envelope import BODY_MAX, BadEnvelope, Envelope
 from synapsed_fleet.names import MailKind, MailSubject, chunk
 from synapsed_fleet.parcel import CHUNK, Cipher, ParcelRef, Progress, files_of, id_of_body
+from synapsed_fleet.parcel_fetching import document_of
 from synapsed_fleet.parcel_spool import InSpool, OutSpool
 from tests.parts.fleet.fakebroker import Killed
 from tests.parts.fleet.world import Host, World
@@ -43,6 +46,43 @@ async def ended(world: World, host: Host, task: Task) -> Task:
             return found
         await asyncio.sleep(0.01)  # what is fetched is fetched beside
     raise AssertionError(f"it does not end: {found.status.value}, open rows {await world.open_rows()}")
+
+
+async def test_documents_are_written_and_read_in_threads(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a long message, and of a long answer, take seconds."""
+    done_in: dict[str, set[int]] = {}
+
+    def noted(module: Any, name: str) -> None:
+        real = getattr(module, name)
+
+        def called(*args: Any, **kwargs: Any) -> Any:
+            done_in.setdefault(name, set()).add(threading.get_ident())
+            return real(*args, **kwargs)
+
+        monkeypatch.setattr(module, name, called)
+
+    names = ["message_body", "read_message", "update_body", "read_update"]
+    for name in names:
+        noted(messages, name)
+    laptop, box = world.hosts["laptop"], world.hosts["box"]
+    box.mailbox.answer = LONG
+    found = await ended(world, laptop, await laptop.send("codex@box", LONG, key="1"))
+    assert found.answer == LONG
+    assert sorted(done_in) == sorted(names)
+    assert threading.get_ident() not in set.union(*done_in.values())
+
+
+@pytest.mark.parametrize(("size", "beside"), [(100, False), (BODY_MAX // 2, True)])
+async def test_a_long_body_is_parsed_in_a_thread(size: int, beside: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed_in: list[int] = []
+
+    def noted(body: bytes) -> dict[str, Any]:
+        parsed_in.append(threading.get_ident())
+        return {"size": len(body)}
+
+    monkeypatch.setattr("synapsed_fleet.envelope.read_object", noted)
+    assert await document_of(Envelope(subject="s", id="i", body=b" " * size)) == {"size": size}
+    assert (parsed_in != [threading.get_ident()]) is beside
 
 
 async def test_a_long_message_and_a_long_answer_come_whole(world: World) -> None:

@@ -250,6 +250,27 @@ def test_long_conversation_is_read_from_its_end(tmp_path: Path) -> None:
     assert found.answer == "done"
 
 
+def test_no_more_is_read_than_the_longest_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    records = [
+        {"role": "user", "text": "go", "timestamp": stamped(10)},
+        *({"role": "tool", "output": "y" * 100, "timestamp": stamped(11)} for _ in range(100)),
+        {"role": "model", "text": "done", "timestamp": stamped(12)},
+    ]
+    path = write(tmp_path / "t", records)
+    windows: list[int] = []
+    last_lines = transcripts._last_lines
+
+    def noted(path: Path, window: int) -> tuple[list[bytes], bool]:
+        windows.append(window)
+        return last_lines(path, window)
+
+    monkeypatch.setattr(transcripts, "_last_lines", noted)
+    monkeypatch.setattr(transcripts, "WINDOW_BYTES", 256)
+    monkeypatch.setattr(transcripts, "WINDOW_MAX_BYTES", 4096)
+    assert read_turn(path, small(), TurnKey(since=SINCE)) is None
+    assert windows == [256, 2048, 4096]
+
+
 def test_newest_of_the_files_that_the_profile_names(tmp_path: Path) -> None:
     spec = small(files="chats/*-{conversation}.jsonl")
     assert locate(spec, tmp_path, "c1") is None
