@@ -17,8 +17,9 @@ from synapsed.keeper.processes import start_mark
 from synapsed.keepers.client import KeeperClient
 from synapsed.keepers.keeper_messages import Exited, ExitRecord, KeeperEvent, Lost, Output, OutputGap
 from synapsed.keepers.launchers import LaunchedKeeper, LaunchSpec, ProcessLauncher, sweep_launch
+from tests.support.patience import PATIENCE_S
 
-DEADLINE_S = 60.0
+DEADLINE_S = PATIENCE_S
 """Generous: what it bounds takes milliseconds on an idle machine."""
 
 

@@ -16,8 +16,9 @@ from synapsed.parts.app_server.channel import AppServerChannel
 from synapsed.parts.app_server.companion_log import LOG_KEPT, LOG_MAX, cut, keep_small
 from synapsed.profiles.library import ProfileLibrary
 from tests.channels.conftest import Launch
+from tests.support.patience import PATIENCE_S
 
-DEADLINE = 30
+DEADLINE = PATIENCE_S
 
 WRITES = """
 import os, socket, sys, threading
