@@ -64,7 +64,7 @@ async def test_a_companion_writes_on_behind_what_was_kept(tmp_path: Path) -> Non
         "companion": [sys.executable, "-c", WRITES, str(tmp_path / "servers" / "agent" / "s"), str(fifo), str(told)],
         "attached": [sys.executable, "-c", ""],
         "alone": [sys.executable, "-c", "raise SystemExit(9)"],
-        "wait_s": 20,
+        "wait_s": DEADLINE,
         "failed": str(tmp_path / "failed"),
         "log": str(log),
     }
