@@ -99,8 +99,7 @@ class Keeper:
         self._listener.close()
 
     def _patience(self) -> float | None:
-        due = (self._ending.deadline, self._retry_at, self._leave_at)
-        times = [at for at in due if at is not None]
+        times = [at for at in (self._ending.deadline, self._retry_at, self._leave_at) if at is not None]
         return max(0.0, min(times) - time.monotonic()) if times else None
 
     def _advance(self, now: float) -> None:
@@ -231,6 +230,7 @@ class Keeper:
         self._clients.dismiss()
 
     def _end(self, now: float) -> None:
+        self._retry()  # a terminal whose other side was closed may have been opened again, and has more to read
         action = self._ending.next(
             now,
             drained=all(channel.drained for channel in self.channels.values()),

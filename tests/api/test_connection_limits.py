@@ -16,6 +16,7 @@ from synapsed.api.connection_limits import ConnectionLimits
 from synapsed.api.peer_lookup import client_uid
 from tests.api.serving import Api, serving
 from tests.fakes.control import FakeControl
+from tests.support.patience import PATIENCE_S
 
 LIMITS = ConnectionLimits(tcp=12, listener=8, foreign=2, head=30.0, idle=30.0, body=30.0)
 HEAD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
@@ -36,7 +37,7 @@ async def until_closed(port: int, *pieces: bytes) -> bytes:
         writer.write(piece)
         await writer.drain()
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             return await reader.read()
     except ConnectionError:
         return b""

@@ -13,6 +13,7 @@ from synapsed.interfaces import SendRequest
 from synapsed.model.task import Message, Prompt, PromptOption
 from tests.api.serving import TOKEN, Api, serving, sse_events
 from tests.fakes.control import FakeControl, hold
+from tests.support.patience import PATIENCE_S
 
 CLAUDE = "synapse-claude-8100"
 PROMPT = Prompt(prompt_id="p1", type="trust", prompt="Trust this folder?")
@@ -198,7 +199,7 @@ async def test_tasks(api: Api):
 
 async def test_shutdown(api: Api):
     assert (await api.json(api.unix, "POST", "/control/shutdown", json={"keep_agents": True}))[0] == 200
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         await api.control.shut_down.wait()
     assert api.control.calls == [("shutdown", True)]
 

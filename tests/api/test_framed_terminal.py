@@ -25,6 +25,7 @@ from synapsed.shared.attach_frames import (
 )
 from tests.api.serving import Api
 from tests.fakes.control import FakeAttachment
+from tests.support.patience import PATIENCE_S
 
 AGENT = "synapse-claude-8100"
 
@@ -39,7 +40,7 @@ class Frames:
 
     async def next(self) -> tuple[int, bytes]:
         """The next frame. Raises EOFError at the end."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while not self._came:
                 data = await self.reader.read(65536)
                 if not data:
@@ -63,7 +64,7 @@ async def opened(api: Api, query: str = "", upgrade: str = "synapse-terminal") -
             f"GET /agents/claude/terminal{query} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n"
             f"Upgrade: {upgrade}\r\n\r\n".encode()
         )
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             head = await reader.readuntil(b"\r\n\r\n")
         yield head, Frames(reader, writer)
     finally:
@@ -111,7 +112,7 @@ async def test_bytes_both_ways_and_commands(api: Api) -> None:
         frames.command(type="detach")
         with pytest.raises(EOFError):
             await frames.next()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while not attachment.closed:
             await asyncio.sleep(0)
 
@@ -144,7 +145,7 @@ async def test_a_client_that_leaves_lets_go_of_the_agent(api: Api) -> None:
     async with opened(api) as (_, frames):
         await greeted(frames)
     (attachment,) = api.control.attachments
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while not attachment.closed:
             await asyncio.sleep(0)
 
@@ -170,7 +171,7 @@ async def test_one_that_leaves_while_the_program_reads_no_keys_lets_go_of_it(
         async with api.http.ws_connect("/agents/claude/terminal", timeout=patience) as terminal:
             await terminal.send_bytes(b"x")
     (attachment,) = api.control.attachments
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while not attachment.closed:
             await asyncio.sleep(0)
 
@@ -210,7 +211,7 @@ async def test_how_many_need_a_person(api: Api) -> None:
         b"GET /agents/claude/terminal HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: synapse-terminal\r\n\r\n"
     )
     parser, told = FrameReader(1 << 20), None
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         await reader.readuntil(b"\r\n\r\n")
         while told is None:
             for kind, said in parser.feed(await reader.read(65536)):
@@ -235,7 +236,7 @@ async def test_a_client_that_reads_nothing_is_let_go_of(api: Api, monkeypatch: p
             b"GET /agents/claude/terminal HTTP/1.1\r\nHost: x\r\n"
             b"Connection: Upgrade\r\nUpgrade: synapse-terminal\r\n\r\n",
         )
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while not (api.control.attachments and api.control.attachments[0].closed):
                 await asyncio.sleep(0)
 
@@ -251,7 +252,7 @@ async def test_a_line_that_dies_in_silence_behind_a_tunnel_is_let_go_of(
         with suppress(EOFError, ConnectionError):
             while True:
                 await frames.next()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while not api.control.attachments[0].closed:
                 await asyncio.sleep(0)
 

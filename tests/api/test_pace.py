@@ -3,6 +3,7 @@
 import asyncio
 
 from synapsed.aio import Pace
+from tests.support.patience import PATIENCE_S
 
 
 async def test_few_write_in_one_turn_of_the_loop_and_in_order():
@@ -28,7 +29,7 @@ async def test_who_leaves_holds_up_nobody():
     gone, stays = (asyncio.ensure_future(pace.turn()) for _ in range(2))
     await asyncio.sleep(0)
     gone.cancel()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         await stays
 
 

@@ -21,6 +21,7 @@ from synapsed.store.store import SqliteStore
 from tests.api.serving import Api, serving, sse_events
 from tests.fakes.clock import until
 from tests.fakes.control import FakeControl, hold
+from tests.support.patience import PATIENCE_S
 
 SEND = {"message": {"role": "user", "parts": [{"type": "text", "text": "hi"}]}}
 PROMPT = Prompt(prompt_id="p1", type="confirmation", prompt="Go on? (y/n)")
@@ -255,7 +256,7 @@ async def test_streams_end_when_the_daemon_goes(api: Api):
         api.http.ws_connect("/events") as socket,
     ):
         assert len(await sse_events(task, 1)) == 1
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             await api.servers.close()
             assert await sse_events(task) == []
             assert await sse_events(events) == []

@@ -39,19 +39,19 @@ async def test_bytes_both_ways(api: Api, client):
             await socket.send_bytes(data)
             assert await socket.receive_bytes(timeout=30) == data
         await socket.send_json({"type": "resize", "cols": 80, "rows": 25})
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             await attachment.changed.wait()
         assert attachment.size == (80, 25)
         attachment.changed.clear()
         await socket.send_json({"type": "resize", "cols": 10_000, "rows": 65_535})
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             await attachment.changed.wait()
         assert attachment.size == (10_000, 65_535), "however large it is"
         await socket.send_json({"type": "signal", "signal": "SIGINT"})
         assert await socket.receive_bytes(timeout=30) == b"\x03"
         await socket.send_json({"type": "detach"})
         assert (await socket.receive(timeout=30)).type is WSMsgType.CLOSE
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while not attachment.closed:
             await asyncio.sleep(0)
 
@@ -180,7 +180,7 @@ async def test_the_daemon_goes(api: Api):
         closing = asyncio.create_task(api.servers.close())
         message = await socket.receive(timeout=30)
         assert (message.type, message.data) == (WSMsgType.CLOSE, 1001)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             await closing
     assert api.control.attachments[0].closed
 

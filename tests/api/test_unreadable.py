@@ -9,6 +9,7 @@ import pytest
 
 from synapsed.api.early_refusals import FIELD_MAX, HEADERS_MAX, LINE_MAX
 from tests.api.serving import Api
+from tests.support.patience import PATIENCE_S
 
 HOST = b"Host: localhost\r\n"
 GET = b"GET /healthz HTTP/1.1\r\n" + HOST
@@ -73,7 +74,7 @@ async def answers(port: int, pieces: Iterable[bytes], *, all_sent: bool = False)
         await asyncio.sleep(0)
     if all_sent:
         writer.write_eof()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         head, _, body = (await reader.read()).decode().partition("\r\n\r\n")
     writer.close()
     first, *lines = head.split("\r\n")
@@ -99,7 +100,7 @@ async def test_a_body_that_goes_wrong_after_its_headers(api: Api, case: str) -> 
     """The route reads it already."""
     sent, (status, code), _ = UNREADABLE[case]
     head, _, body = sent.partition(b"\r\n\r\n")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         got, _, answer = await answers(api.port, [head + b"\r\n\r\n", body])
     assert (got, json.loads(answer)["error"]["code"]) == (status, code)
 
@@ -107,7 +108,7 @@ async def test_a_body_that_goes_wrong_after_its_headers(api: Api, case: str) -> 
 async def test_the_unix_socket_says_the_same(api: Api) -> None:
     reader, writer = await asyncio.open_unix_connection(str(api.path))
     writer.write(UNREADABLE["garbage"][0])
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         _, _, body = (await reader.read()).partition(b"\r\n\r\n")
     writer.close()
     assert json.loads(body)["error"]["code"] == "INVALID_REQUEST"

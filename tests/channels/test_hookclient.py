@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 
 from synapsed import hookclient
+from tests.support.patience import PATIENCE_S
 
 CLIENT = [sys.executable, "-S", "-E", "-I", hookclient.__file__]
-DEADLINE = 30.0
+DEADLINE = PATIENCE_S
 
 
 @pytest.fixture

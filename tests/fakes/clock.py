@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from synapsed.clock import SettledDate
+from tests.support.patience import PATIENCE_S
 
 __all__ = ["DAY_S", "JUMPS", "PATIENCE_S", "POLL_S", "FakeClock", "FakeTimer", "until"]
 
@@ -23,9 +24,6 @@ JUMPS = tuple(days * DAY_S for days in (-20, -1, 1, 20))
 
 TURNS = 2000
 """Turns of the event loop that anything without real I/O is done in, many times over."""
-
-PATIENCE_S = 60.0
-"""For what is done in a thread: files, a subprocess. Far more than it takes on a busy machine."""
 
 POLL_S = 0.002
 """Between two looks at that: the loop has nothing else to do."""

@@ -17,8 +17,9 @@ from synapsed.keeper.processes import start_mark
 from synapsed.keepers.client import KeeperClient
 from synapsed.keepers.keeper_messages import Exited, ExitRecord, KeeperEvent, Lost, Output, OutputGap
 from synapsed.keepers.launchers import LaunchedKeeper, LaunchSpec, ProcessLauncher, sweep_launch
+from tests.support.patience import PATIENCE_S
 
-DEADLINE_S = 60.0
+DEADLINE_S = PATIENCE_S
 """Generous: what it bounds takes milliseconds on an idle machine."""
 
 
@@ -72,14 +73,20 @@ class Watcher:
                 await self._changed.wait_for(lambda: condition() or self._lost)
         except TimeoutError:
             pass
-        assert condition(), f"told {bytes(self.output[-2000:])!r} and {self.events[-20:]}"
+        assert condition(), self._heard
+
+    @property
+    def _heard(self) -> str:
+        return f"told {bytes(self.output[-2000:])!r} and {self.events[-20:]}"
 
     @property
     def _lost(self) -> bool:
         return bool(self.events) and isinstance(self.events[-1], Lost)
 
     async def until_output(self, text: bytes) -> bytes:
-        await self.until(lambda: text in self.output)
+        """Fails at once when the program has ended without it: the exit is told behind the last output."""
+        await self.until(lambda: text in self.output or any(isinstance(event, Exited) for event in self.events))
+        assert text in self.output, self._heard
         return bytes(self.output)
 
     async def until_exit(self) -> ExitRecord:

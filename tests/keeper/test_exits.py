@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -15,7 +16,7 @@ from synapsed.keeper.processes import is_before_boot, lived_s, start_mark
 from synapsed.keeper.spool import SpoolReader
 from synapsed.keepers.client import KeeperClient
 from synapsed.keepers.keeper_messages import KeeperRefused
-from synapsed.keepers.launchers import KeeperAddress, age_of, find_keepers, sweep_launch
+from synapsed.keepers.launchers import KEEPER, KeeperAddress, ProcessLauncher, age_of, find_keepers, sweep_launch
 from tests.keeper.conftest import DEADLINE_S, Lab, kill, living, until_file, until_gone
 
 # --- exits ------------------------------------------------------------------------------------------------------------
@@ -79,6 +80,47 @@ async def test_the_last_output_of_a_descendant_that_outlives_the_program_is_kept
     record = await watcher.until_exit()
     assert record.code == 3
     assert b"late" in watcher.output
+
+
+PATIENT = """
+import pathlib, runpy, sys
+sys.path.append({root!r})
+from synapsed.keeper import program, spool
+
+program.RETRY_S = 3600.0
+pull = spool.OutputChannel.pull
+
+def noted(channel):
+    stored = pull(channel)
+    if channel.closed:
+        pathlib.Path({seen!r}).touch()
+    return stored
+
+spool.OutputChannel.pull = noted
+sys.argv[0] = {keeper!r}
+runpy.run_path({keeper!r}, run_name="__main__")
+"""
+"""A keeper that says when it finds the terminal closed, and looks at it again only when something else happens."""
+
+CLOSES_AND_OPENS = (
+    "import os\n"
+    "os.write(1,b'early')\n"
+    "for fd in (0,1,2): os.close(fd)\n"
+    "while not os.path.exists('seen'): pass\n"
+    "os.write(os.open('/dev/tty',os.O_RDWR),b'late')\n"
+)
+
+
+async def test_a_terminal_that_was_closed_and_opened_again_is_read_to_its_end(lab: Lab) -> None:
+    patient = lab.root / "patient.py"
+    root, seen = str(Path(KEEPER).parents[2]), str(lab.root / "seen")
+    patient.write_text(PATIENT.format(root=root, seen=seen, keeper=str(KEEPER)))
+    spec = lab.spec(sys.executable, "-S", "-E", "-c", CLOSES_AND_OPENS)
+    keeper = await ProcessLauncher(keeper=patient).launch(spec)
+    lab.launched.append(keeper)
+    watcher = await lab.watch(keeper)
+    record = await watcher.until_exit()
+    assert (record.code, bytes(watcher.output)) == (0, b"earlylate")
 
 
 # --- stopping ---------------------------------------------------------------------------------------------------------

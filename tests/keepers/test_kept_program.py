@@ -13,6 +13,7 @@ from synapsed.keepers.kept_program import KeptProgram
 from synapsed.model.link import LinkAlert, LinkEvent, LinkExited
 from tests.fakes.clock import until
 from tests.fakes.program import FakeOwner, kept_by
+from tests.support.patience import PATIENCE_S
 
 ENDED = Exited(
     ExitRecord(
@@ -196,7 +197,7 @@ async def test_an_input_that_waits_for_its_program_to_read_is_had_by_the_keeper(
     keeper: Any = kept.program.keeper()
     keeper.recall = recall
     names = ["waits", "discarded", "written", "unknown"]
-    assert await asyncio.wait_for(kept.program.has_inputs(names), 10) == {"waits", "written"}
+    assert await asyncio.wait_for(kept.program.has_inputs(names), PATIENCE_S) == {"waits", "written"}
     monkeypatch.setattr("synapsed.keepers.kept_program.GIVEN_UP_S", 0.0)
     kept.silent = True
     late = asyncio.create_task(kept.program.has_inputs(names))

@@ -13,8 +13,9 @@ import pytest
 from synapsed.keepers import spawning
 from synapsed.keepers.spawning import Child
 from tests.fakes.clock import until
+from tests.support.patience import PATIENCE_S
 
-DEADLINE = 30.0
+DEADLINE = PATIENCE_S
 LARGE = b"0123456789abcdef" * 65_536
 
 

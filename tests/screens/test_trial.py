@@ -180,12 +180,12 @@ async def test_a_trial_that_is_called_off_while_it_begins_leaves_nothing_open(tu
     """`turns` of the event loop after its begin, and called off until it gives in."""
     await survives(None, b"")  # whatever is opened once and kept is open
     me = psutil.Process()
-    opened, children = me.num_fds(), me.children()
+    opened, children = me.num_fds(), set(me.children())
     trying = asyncio.create_task(survives(None, b"x" * (1 << 20)))
     for _ in range(turns):
         await asyncio.sleep(0)
     while not trying.done():
         trying.cancel()
         await asyncio.sleep(0)
-    assert me.children() == children
-    assert me.num_fds() == opened
+    assert set(me.children()) <= children, "what tests before it have left may end meanwhile"
+    assert me.num_fds() <= opened

@@ -10,8 +10,9 @@ from synapsed.interfaces import EventLog, NewEvent
 from synapsed.model.events import Event, TaskStatusChanged
 from synapsed.model.records import AgentRecord
 from synapsed.model.task import Message, Task, TaskState
+from tests.support.patience import PATIENCE_S
 
-DEADLINE = 30.0
+DEADLINE = PATIENCE_S
 """Seconds within which a thing that must happen has happened, however busy the machine."""
 
 

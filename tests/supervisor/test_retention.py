@@ -16,9 +16,10 @@ from synapsed.store.retention import Cut
 from synapsed.store.store import SqliteStore
 from synapsed.supervisor.task_expiry import DAY_S, EVERY_S, LEAST_AGE_S, STEP_PAUSE_S, Retention
 from tests.fakes.clock import FakeClock
+from tests.support.patience import PATIENCE_S
 
 AGENT = "synapse-dummy-8190"
-DEADLINE_S = 60.0
+DEADLINE_S = PATIENCE_S
 
 
 @pytest.fixture

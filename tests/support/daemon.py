@@ -19,11 +19,9 @@ from synapsed.config.paths import Paths
 from synapsed.config.sockets import connect
 from synapsed.supervisor.environment import agent_token
 from tests.support import warm
+from tests.support.patience import PATIENCE_S
 
 __all__ = ["ANY_PORTS", "NO_PORTS", "PATIENCE_S", "Answer", "Ctl", "Daemon", "eventually"]
-
-PATIENCE_S = float(os.environ.get("SYNAPSED_TEST_PATIENCE_S", "60"))
-"""For anything to happen: far more than it ever takes, on a machine that is busy with something else."""
 
 PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.1
 """Between two looks: a tenth of what has been waited, for each look costs the daemon some milliseconds of computing."""

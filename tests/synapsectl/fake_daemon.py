@@ -22,9 +22,10 @@ from synapsed.errors import HTTP_STATUS, InvalidRequest, NotInFleet, NotReady, S
 from synapsed.model.agent import Activity, AgentDetail, AgentView, ProcessState, agent_id
 from synapsed.model.task import Artifact, Message, Prompt, PromptOption, Task, TaskError, TaskState, TextPart
 from synapsed.shared import attach_frames as wire
+from tests.support.patience import PATIENCE_S
 
 WHEN = "2026-01-02T03:04:05.000Z"
-DEADLINE = 60.0
+DEADLINE = PATIENCE_S
 """Seconds for anything a test waits for."""
 
 Script = Callable[["FakeDaemon", Task], None]

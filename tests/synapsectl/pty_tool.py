@@ -10,7 +10,9 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-DEADLINE = 60.0
+from tests.support.patience import PATIENCE_S
+
+DEADLINE = PATIENCE_S
 LAST = b"\x00\x00"
 """Written by the test, behind all that the tool wrote."""
 

@@ -395,7 +395,10 @@ class Externals:
 
     async def _courier(self, task: Task) -> "Courier":
         module = await _load("synapsed.parts.elsewhere.courier")
-        if (known := self._couriers.get(task.id)) is not None:
+        if (known := self._couriers.get(task.id)) is None:
+            task = await self._store.task(task.id) or task  # it may have ended since the caller has read it
+            known = self._couriers.get(task.id)
+        if known is not None:
             return known
         courier: Courier = module.Courier(task, self, self._store, self._clock)
         if task.id in self._left:  # all callers share one courier, which `resume` continues

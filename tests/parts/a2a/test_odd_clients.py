@@ -10,9 +10,9 @@ from synapsed.api.rights import Rights, Standing
 from synapsed.parts.a2a.a2a_http import HttpCaller
 from tests.api.serving import Api
 from tests.parts.a2a.rpc import AGENT, MESSAGE, V1, a_request, error, post, result
+from tests.support.patience import PATIENCE_S
 
 LISTING = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks"}
-PATIENCE_S = 60
 
 
 async def raw(port: int, head: str, body: bytes = b"") -> tuple[str, bytes]:

@@ -15,6 +15,7 @@ from synapsed.parts.a2a.endpoints import Endpoints
 from tests.api.serving import TOKEN, Api, serving
 from tests.fakes.control import FakeControl, hold
 from tests.parts.a2a.rpc import AGENT, MESSAGE, PROMPT, V1, a_request, check_error, error, post, result
+from tests.support.patience import PATIENCE_S
 
 
 @pytest.mark.parametrize(
@@ -233,7 +234,7 @@ async def test_a_client_that_leaves_a_blocking_send(control, tmp_path):
         control.script = hold
         body = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": MESSAGE}}
         asking = asyncio.create_task(api.agent.post("/a2a", json=body, headers=V1))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(PATIENCE_S):
             while control.events.last_id == 0:
                 await asyncio.sleep(0)
             asking.cancel()

@@ -16,8 +16,9 @@ from synapsed.parts.app_server.channel import AppServerChannel
 from synapsed.parts.app_server.companion_log import LOG_KEPT, LOG_MAX, cut, keep_small
 from synapsed.profiles.library import ProfileLibrary
 from tests.channels.conftest import Launch
+from tests.support.patience import PATIENCE_S
 
-DEADLINE = 30
+DEADLINE = PATIENCE_S
 
 WRITES = """
 import os, socket, sys, threading
@@ -63,7 +64,7 @@ async def test_a_companion_writes_on_behind_what_was_kept(tmp_path: Path) -> Non
         "companion": [sys.executable, "-c", WRITES, str(tmp_path / "servers" / "agent" / "s"), str(fifo), str(told)],
         "attached": [sys.executable, "-c", ""],
         "alone": [sys.executable, "-c", "raise SystemExit(9)"],
-        "wait_s": 20,
+        "wait_s": DEADLINE,
         "failed": str(tmp_path / "failed"),
         "log": str(log),
     }

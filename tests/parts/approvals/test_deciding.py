@@ -24,6 +24,7 @@ from synapsed.profiles.library import ProfileLibrary
 from synapsed.supervisor.hook_socket import answering
 from tests.fakes.clock import until
 from tests.parts.approvals.conftest import AGENT_MODEL
+from tests.support.patience import PATIENCE_S
 from tests.support.world import World
 
 ASKER = """
@@ -253,7 +254,7 @@ async def ask(root: Path, payload: bytes = b'{"tool_name": "Bash"}') -> tuple[in
         str(root / "hooks"), str(root / "hooks.sock"), "synapse-x-1", "Asked", str(root / "decide.sock"),
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
-    out, err = await asyncio.wait_for(client.communicate(payload), 30)
+    out, err = await asyncio.wait_for(client.communicate(payload), PATIENCE_S)
     assert err == b""
     return client.returncode, out
 
@@ -299,7 +300,7 @@ async def test_no_daemon_leaves_it_to_the_program(maildir: Path) -> None:
 async def test_a_question_that_nobody_asks_ends_with_the_socket(maildir: Path) -> None:
     async with answering(maildir / "decide.sock", nothing):
         reader, writer = await asyncio.open_unix_connection(maildir / "decide.sock")
-    assert await asyncio.wait_for(reader.read(), 30) == b""
+    assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
     writer.close()
     await writer.wait_closed()
 
@@ -313,7 +314,7 @@ async def test_what_is_no_question_ends_nothing(maildir: Path) -> None:
             reader, writer = await asyncio.open_unix_connection(maildir / "decide.sock")
             writer.write(garbage)
             writer.write_eof()
-            assert await asyncio.wait_for(reader.read(), 30) == b""
+            assert await asyncio.wait_for(reader.read(), PATIENCE_S) == b""
             writer.close()
             with contextlib.suppress(OSError):
                 await writer.wait_closed()

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from synapsed.clock import SystemClock
+from synapsed.errors import NotWaiting
 from synapsed.interfaces import SendRequest
 from synapsed.model.external import KEY
 from synapsed.model.task import Message, Task
 from synapsed.parts.elsewhere.addressbook import AddressBook
 from synapsed.parts.elsewhere.externals import Externals
 from tests.fakes.store import MemoryStore
+from tests.support.daemon import PATIENCE_S
 
-__all__ = ["Here", "on_this_side"]
-
-PATIENCE_S = 30.0
+__all__ = ["PATIENCE_S", "Here", "on_this_side"]
 
 
 @dataclass
@@ -54,6 +54,17 @@ class Here:
 
     async def over(self, task: Task) -> Task:
         return await self.until(task, lambda now: now.terminal)
+
+    async def answered_by_two(self, task: Task, *words: str) -> str:
+        """Answers the task's question with each of `words` at once: either is taken, as each looks for its way to the
+        agent in a thread, and the other is refused. Returns the one that was taken."""
+        given = await asyncio.gather(
+            *(self.externals.answer(task, Message.of(one)) for one in words), return_exceptions=True
+        )
+        refused = [isinstance(one, NotWaiting) for one in given]
+        assert sorted(refused) == [False, True], given
+        assert not any(isinstance(one, BaseException) and not isinstance(one, NotWaiting) for one in given), given
+        return words[refused.index(False)]
 
     async def there(self, task: Task) -> str:
         """The task's id over there, once it is known."""

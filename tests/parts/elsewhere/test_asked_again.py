@@ -6,11 +6,12 @@ import pytest
 
 from synapsed.a2a_types.partial_answer import Snapshot
 from synapsed.a2a_types.remote_outcome import TAKEN_UP_S, UNMARKED_S, outcome
-from synapsed.errors import NotWaiting, PromptChanged
+from synapsed.errors import NotWaiting, PromptChanged, TaskNotCancelable
 from synapsed.model.events import AttentionChanged, InputAnswered
 from synapsed.model.external import KEY
 from synapsed.model.task import Message, Task, TaskState
 from synapsed.parts.elsewhere.questions import ElsewhereAsking
+from tests.fakes.clock import until
 from tests.parts.elsewhere.asker import asker
 from tests.parts.elsewhere.here import Here
 
@@ -90,22 +91,32 @@ async def test_a_daemon_that_comes_back_does_not_ask_again_what_was_answered(her
 
 
 async def test_two_persons_answer_while_the_agents_are_adopted(here: Here) -> None:
-    """Requests are answered before the daemon goes on with what was under way. Each opens a connection: either wins."""
+    """Requests are answered before the daemon goes on with what was under way."""
     await told(here)
     async with asker(WORDS) as far:
         await here.externals.discover(far.agent.url, "far", headers=None)
         task = await asked(here, await here.send("paint"))
         await here.restarted(resume=False)
-        given = await asyncio.gather(
-            *(here.externals.answer(task, Message.of(words)) for words in ("red", "blue")), return_exceptions=True
-        )
-        assert [type(one) for one in given if isinstance(one, Exception)] == [NotWaiting]
-        taken = "blue" if isinstance(given[0], NotWaiting) else "red"
+        taken = await here.answered_by_two(task, "red", "blue")
         await here.externals.resume()
         task = await here.over(task)
     assert (task.answer, far.said) == (f"done: paint, {taken}", ["paint", taken])
     assert here.externals._couriers == {}
     assert await told(here) == ["opened", "answered"]
+
+
+async def test_an_answer_to_a_question_of_a_task_that_has_ended_is_not_sent(here: Here) -> None:
+    """The caller has read the task before it ended."""
+    async with asker(WORDS) as far:
+        await here.externals.discover(far.agent.url, "far", headers=None)
+        task = await asked(here, await here.send("paint"))
+        await here.externals.answer(task, Message.of("red"))
+        await until(lambda: not here.externals._couriers, "nobody follows it any more")
+        with pytest.raises(NotWaiting):
+            await here.externals.answer(task, Message.of("blue"))
+        with pytest.raises(TaskNotCancelable):
+            await here.externals.cancel(task)
+    assert far.said == ["paint", "red"]
 
 
 async def test_its_agent_is_removed_while_the_agents_are_adopted(here: Here) -> None:

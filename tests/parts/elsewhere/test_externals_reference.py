@@ -15,10 +15,9 @@ from synapsed.parts.elsewhere.addressbook import AddressBook
 from synapsed.parts.elsewhere.externals import Externals
 from tests.fakes.store import MemoryStore
 from tests.parts.elsewhere.elsewhere import card_03, card_10, elsewhere
+from tests.support.patience import PATIENCE_S
 
 uvicorn = pytest.importorskip("uvicorn")
-
-PATIENCE_S = 30.0
 
 
 def _application():

@@ -8,8 +8,7 @@ from contextlib import aclosing
 import pytest
 
 from synapsed.parts.elsewhere.loop_thread import LoopThread
-
-PATIENCE_S = 60
+from tests.support.patience import PATIENCE_S
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ from nats.errors import Error as NatsError
 from synapsed_fleet import dial
 from synapsed_fleet.link import Link
 from synapsed_fleet.nkey import KeyPair
-
-PATIENCE_S = 60.0
+from tests.support.patience import PATIENCE_S
 
 
 async def test_one_that_stands_still_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:

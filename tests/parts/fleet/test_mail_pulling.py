@@ -11,8 +11,7 @@ from nats.aio.msg import Msg
 
 from synapsed_fleet import mail_pulling, mail_turns
 from synapsed_fleet.ports import Delivered
-
-PATIENCE_S = 30.0
+from tests.support.patience import PATIENCE_S
 
 
 class FakeLink:

@@ -16,9 +16,10 @@ from synapsed_fleet.broker import BrokerFolder
 from synapsed_fleet.keyring import Enrolled, Keyring, Plan
 from synapsed_fleet.nkey import KeyPair
 from synapsed_fleet.registrar import Registrar
+from tests.support.patience import PATIENCE_S
 
 NOW = 1_800_000_000
-DEADLINE = 60.0
+DEADLINE = PATIENCE_S
 DEEP = b"[" * 16_000
 
 

@@ -16,8 +16,7 @@ from synapsed_fleet.ports import NoBroker
 from synapsed_fleet.task_inquiries import TaskInquiries
 from synapsed_fleet.wakeup import Bell
 from tests.parts.fleet.world import World
-
-PATIENCE_S = 30.0
+from tests.support.patience import PATIENCE_S
 
 
 class DeafClient:

@@ -9,6 +9,7 @@ from synapsed.model.agent import ProcessState
 from synapsed.model.events import StateChanged
 from synapsed.parts.live_screens.frames import LiveScreens
 from tests.api.serving import Api
+from tests.support.patience import PATIENCE_S
 
 AGENT = "synapse-claude-8100"
 
@@ -99,7 +100,7 @@ async def test_an_agent_that_is_removed(api: Api):
 async def test_nothing_is_drawn_for_nobody(api: Api):
     async with api.unix.ws_connect("/agents/claude/screen/live") as socket:
         await heard(socket)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while api.servers.context.parts.provided(LiveScreens).drawn:
             await asyncio.sleep(0)
     drawn = api.control.drawn

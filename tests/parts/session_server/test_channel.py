@@ -32,8 +32,9 @@ from synapsed.parts.session_server.messages import BEHIND, REPEATED, SILENT
 from tests.channels.conftest import Launch
 from tests.real.script import expected_answer
 from tests.support.listening import listening
+from tests.support.patience import PATIENCE_S
 
-DEADLINE = 20.0
+DEADLINE = PATIENCE_S
 
 
 class Server:

@@ -13,6 +13,7 @@ from synapsed.interfaces import RIGHTS
 from tests.api.serving import Api, serving
 from tests.fakes.control import FakeControl
 from tests.parts.web.test_doors import FILLED, PAGE, book_of, code_of
+from tests.support.patience import PATIENCE_S
 
 OF_THE_CALLER = {"/openapi.json"}
 
@@ -86,7 +87,7 @@ async def test_nothing_is_hidden_in_a_request(api: Api, form: str) -> None:
     head = b"POST /agents/claude/message HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     writer.write(head + FORMS[form] + HIDDEN % device.id.encode())
     writer.write_eof()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         said = await reader.read()
     writer.close()
     assert re.match(rb"HTTP/1\.[01] 4", said), said[:200]

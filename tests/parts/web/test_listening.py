@@ -8,6 +8,7 @@ import pytest
 
 from synapsed.parts.web import tls
 from synapsed.parts.web.service import Web
+from tests.support.patience import PATIENCE_S
 
 
 async def test_a_first_look_that_fails_by_an_error_is_not_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,5 +31,5 @@ async def test_a_first_look_that_fails_by_an_error_is_not_the_last(monkeypatch: 
     web = Web(kernel, book)
     with pytest.raises(OSError, match="too many"):
         await web.listening(None)  # type: ignore[arg-type]  # it is only passed on
-    await asyncio.wait_for(goes_on.wait(), 20)
+    await asyncio.wait_for(goes_on.wait(), PATIENCE_S)
     await web.stopping()

@@ -28,6 +28,7 @@ from tests.fakes.clock import FakeClock, until
 from tests.fakes.control import FakeControl
 from tests.parts.web.test_doors import PAGE, visitors_of
 from tests.support.gated import first_of
+from tests.support.patience import PATIENCE_S
 from tests.support.ports import free_port
 
 NAMES = ["box.local", "10.9.8.7", "localhost", "127.0.0.1", "::1"]
@@ -71,7 +72,7 @@ class Secure:
             for piece in pieces:
                 writer.write(piece)
                 await writer.drain()
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE_S):
                 return await reader.read()
         except ConnectionError:
             return b""
@@ -251,7 +252,7 @@ async def test_who_says_nothing_keeps_nobody_out(secure: Secure) -> None:
         for _ in range(2):
             async with session.get("/healthz") as answer:
                 assert answer.status == 200
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         assert await silent[0][0].read() == b"", "it was let go of"
     assert secure.listener.greeting == LIMITS.handshakes - 1
     for _, writer in silent:

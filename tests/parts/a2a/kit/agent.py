@@ -25,7 +25,7 @@ from dummy_agent import Ended, Terminal
 
 PROMPT = "kit> "
 LOOK_S = 0.25
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 LONG_S = 6.0
 """How long the scenario of resubscription works."""
 

@@ -10,10 +10,11 @@ from typing import Any
 from aiohttp import web
 
 from tests.support.listening import listening
+from tests.support.patience import PATIENCE_S
 
 __all__ = ["Receiver", "receiving", "state_of"]
 
-DEADLINE_S = 60.0
+DEADLINE_S = PATIENCE_S
 
 
 @dataclass

@@ -26,12 +26,13 @@ from synapsed.parts.a2a.push.sender import PushSender
 from synapsed.parts.a2a.push.telling import GIVEN_UP, SubscriptionDeps
 from synapsed.store.store import SqliteStore
 from tests.fakes.clock import FakeClock
+from tests.support.patience import PATIENCE_S
 
 AGENT = "synapse-dummy-8190"
 POLICY = PushPolicy(jitter=0, initial=1, factor=2, maximum=8)
 OK = Receipt(accepted=True)
 NO = Receipt(accepted=False, problem="it answered 500")
-DEADLINE_S = 60.0
+DEADLINE_S = PATIENCE_S
 
 
 class FakePoster:
