@@ -149,7 +149,7 @@ stop = EachAgent(
     "stopped",
     lambda agent: bool(agent["state"] != "stopped"),
     option="remove",
-    help="forget them too: name, port and conversation",
+    help="forget them too: name, port, conversation, and what 'start --save' wrote",
     done_with="stopped and removed",
     ends_background=True,
 )
