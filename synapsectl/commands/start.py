@@ -4,7 +4,7 @@ import argparse
 
 from synapsectl.client import SLOW_TIMEOUT, agent_path
 from synapsectl.context import CommandContext
-from synapsectl.errors import DONE, ApiError, UsageError
+from synapsectl.errors import DONE, ApiError, CtlError, UsageError
 from synapsectl.launching import (
     add_profile,
     add_start_options,
@@ -61,7 +61,9 @@ def _start_team(members: list[str], args: argparse.Namespace, ctx: CommandContex
                 agent = ctx.client.post(agent_path(name, "restart", control=True), body, timeout=SLOW_TIMEOUT)
             else:
                 agent = known[name]
-        except ApiError as error:
+        except CtlError as error:
+            if not started and not isinstance(error, ApiError):
+                raise
             ctx.out.note(f"{name}: {error}")
             code = code or error.exit_code
             continue
