@@ -74,7 +74,7 @@ def unsave_agent(paths: Paths, name: str) -> None:
     except (FileNotFoundError, NotADirectoryError):
         pass
     except OSError as error:
-        raise StoreError(f"{path} cannot be removed: {error.strerror}", file=str(path)) from error
+        raise StoreError(f"{path} cannot be removed, so the agent stays: {error.strerror}", file=str(path)) from error
 
 
 def _read(path: Path) -> str | None:

@@ -81,11 +81,6 @@ class _Batch:
         self.last = event.id
         self._size += size
 
-    def pass_over(self, event_id: int) -> None:
-        """Counts an event that cannot be read."""
-        self.limit -= 1
-        self.last = event_id
-
     def ends_before(self, size: int) -> bool:
         """Returns True if it ends before an event with so many characters of JSON."""
         return self._small and size >= LARGE_ROW
@@ -436,7 +431,7 @@ def _select(
             if event is None:
                 event = _stored_event(connection, event_id, at, agent_id, task_id, context_id, small)
                 if event is None:
-                    batch.pass_over(event_id)
+                    batch.limit, batch.last = batch.limit - 1, event_id  # it counts as read
                     continue
                 if small is None:
                     large[event_id] = event
@@ -461,9 +456,11 @@ def _open_attention(connection: sqlite3.Connection, agent_id: str) -> list[Event
 
 
 def _stored_event(connection: sqlite3.Connection, event_id: int, *row: Any) -> Event | None:
-    """Returns the event of a row without its id, whose data is None if it is large; None if it cannot be read."""
+    """Returns the event of a row, whose data is None if it is large; None if it cannot be read."""
+    at, agent_id, task_id, context_id, data = row
     try:
-        return _event(event_id, *row[:-1], row[-1] or read_large(connection, "events", event_id))
+        data = data or read_large(connection, "events", event_id)
+        return _event(event_id, at, agent_id, task_id, context_id, data)
     except (ValueError, AttributeError) as error:  # no JSON, or no object
         log.error("an event cannot be read, and is passed over", event_id=event_id, kind=type(error).__name__)  # noqa: TRY400
         return None

@@ -156,13 +156,8 @@ class Roster:
 
     async def unsave(self, paths: Paths, name: str) -> None:
         """Removes the file of `save_started`, unless other agents depend on that one. Raises StoreError."""
-        if any(name in other.depends_on for other in self.config.agents.values()):
-            log.warning("its file stays: other agents depend on it", agent=name)
-            return
-        try:
+        if not any(name in other.depends_on for other in self.config.agents.values()):
             await asyncio.to_thread(unsave_agent, paths, name)
-        except StoreError as error:
-            raise StoreError(f"agent {name!r} is stopped, not removed: {error.message}", **error.details) from error
 
     def leave(self, record: AgentRecord) -> None:
         """Frees the agent's name and port."""
