@@ -164,6 +164,7 @@ async def test_another_programs_database_is_refused(open_store: OpenStore, path:
 async def test_a_damaged_file_is_refused(open_store: OpenStore, path: Path, content: bytes) -> None:
     path.parent.mkdir()
     path.write_bytes(content)
+    path.with_suffix(".key").write_bytes(bytes(KEY_BYTES))  # without it, that is told first
     with pytest.raises(StoreError) as caught:
         await open_store(path)
     assert caught.value.details["reason"] == "corrupt"
