@@ -17,6 +17,7 @@ from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.events import REMOVED, ActivityChanged, AgentAlert, InputAnswered, StateChanged, envelope
 from synapsed.model.task import TaskState
 from synapsed.store import database
+from synapsed.store.encoding import KEY_BYTES
 from synapsed.store.schema import MIGRATIONS, OLDEST
 from synapsed.store.store import SqliteStore
 from tests.store.conftest import OpenStore
