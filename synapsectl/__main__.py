@@ -3,7 +3,7 @@
 import os
 import sys
 
-from synapsed.own_python import leave_this_folder, open_streams
+from synapsed.own_python import hear_of_children, leave_this_folder, open_streams
 
 USAGE = 2
 
@@ -16,6 +16,7 @@ def main(argv: "Sequence[str] | None" = None) -> int:
     """Runs one verb; returns the exit code (docs/synapsectl.md)."""
     leave_this_folder()
     open_streams()
+    hear_of_children()
     from synapsectl.ahead import INTERRUPTED, begin
 
     arguments = list(sys.argv[1:] if argv is None else argv)
@@ -29,8 +30,10 @@ def main(argv: "Sequence[str] | None" = None) -> int:
     except NoHome as error:
         sys.stderr.write(f"synapsectl: {error}\n")
         return USAGE
-    from synapsectl.dispatch import run_verb  # not before the screen is drawn
-
+    try:
+        from synapsectl.dispatch import run_verb  # not before the screen is drawn
+    except KeyboardInterrupt:
+        return INTERRUPTED
     return run_verb(arguments, begun)
 
 

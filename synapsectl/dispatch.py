@@ -38,7 +38,9 @@ def run_verb(arguments: Sequence[str], begun: BegunAttach | None) -> int:
     out = CommandOutput(sys.stdout, sys.stderr, columns=columns, coloured=coloured)
     try:
         code = _dispatch(list(arguments), out, begun)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
+        if interrupt.args:
+            out.note(str(interrupt))  # what may go on
         code = INTERRUPTED
     except BrokenPipeError:
         code = PIPE_CLOSED

@@ -65,7 +65,9 @@ class FullScreen:
         with suppress(OSError):
             # A file description of our own: the one that the shell shares must not become non-blocking.
             self._fd = os.open(os.ttyname(self._given), os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
-        self._woken, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._woken, self._wake = os.pipe()  # not `pipe2`, which macOS lacks
+        for fd in (self._woken, self._wake):
+            os.set_blocking(fd, False)
         try:
             self._take()
         except termios.error:

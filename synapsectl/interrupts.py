@@ -5,7 +5,7 @@ from typing import Any
 
 from synapsectl.client import SLOW_TIMEOUT, agent_path
 from synapsectl.context import CommandContext
-from synapsectl.errors import DONE, REFUSED, ApiError
+from synapsectl.errors import DONE, REFUSED, ApiError, CtlError
 
 
 def interrupt(ctx: CommandContext, agent: str, *, as_json: bool) -> int:
@@ -27,7 +27,9 @@ def interrupt_all(ctx: CommandContext, agents: Sequence[str], *, as_json: bool) 
     for agent in agents:
         try:
             done, told = _interrupted(ctx, agent)
-        except ApiError as error:
+        except CtlError as error:
+            if not results and not isinstance(error, ApiError):
+                raise
             ctx.out.note(f"{agent}: {error}")
             results.append({"agent": agent} | error.document())
             code = code or error.exit_code

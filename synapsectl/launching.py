@@ -171,8 +171,8 @@ def _started_whole(body: dict[str, Any], ctx: CommandContext) -> dict[str, Any]:
             with ctx.busy(f"starting {what}"):
                 started = _started(body, ctx)
         except KeyboardInterrupt:
-            ctx.out.note(f"{what} may go on: see 'synapsectl list', and 'synapsectl stop AGENT --remove' ends it")
-            raise
+            told = f"{what} may go on: see 'synapsectl list', and 'synapsectl stop AGENT --remove' ends it"
+            raise KeyboardInterrupt(told) from None
         if interrupt.came:
             take_back(started, ctx)
             raise KeyboardInterrupt
@@ -180,13 +180,13 @@ def _started_whole(body: dict[str, Any], ctx: CommandContext) -> dict[str, Any]:
 
 
 def take_back(agent: dict[str, Any], ctx: CommandContext) -> None:
-    """Stops and removes an agent that was just started, and says so."""
+    """Stops and removes an agent that was just started, and says so. Raises KeyboardInterrupt if it goes on."""
     try:
         stop = agent_path(agent["id"], "stop", control=True)
         ctx.client.post(stop, {"remove": True}, timeout=SLOW_TIMEOUT)
     except (ApiError, NoDaemon, TimedOut) as error:
-        ctx.out.note(f"{agent['name']} goes on: 'synapsectl stop {agent['name']} --remove' ends it ({error})")
-        return
+        told = f"{agent['name']} goes on: 'synapsectl stop {agent['name']} --remove' ends it ({error})"
+        raise KeyboardInterrupt(told) from None
     ctx.out.note(f"{agent['name']} was started, and is stopped and removed again; the daemon goes on")
 
 

@@ -97,7 +97,11 @@ def ask(
 
 def _send_once(client: Client, agent: str, body: dict[str, Any], key: str) -> dict[str, Any]:
     """Returns the task that `body` has become, at the daemon or its successor. Raises MaybeAccepted if it is
-    unknown."""
+    unknown, and KeyboardInterrupt with the same words."""
+    way = (
+        f"the message to {agent} may have been accepted; "
+        f"the same with '--idempotency-key {key}' sends it once at the most"
+    )
     give_up = time.monotonic() + RECONNECT
     broken: CtlError | None = None
     while True:
@@ -108,14 +112,16 @@ def _send_once(client: Client, agent: str, body: dict[str, Any], key: str) -> di
         except NoDaemon:
             if broken is None:
                 raise  # nothing was sent
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(way) from None
         else:
             return task
         if isinstance(broken, TimedOut) or time.monotonic() > min(give_up, client.deadline or give_up):
-            raise MaybeAccepted(
-                f"{broken}: the message to {agent} may have been accepted; "
-                f"the same with '--idempotency-key {key}' sends it once at the most"
-            ) from None
-        time.sleep(RETRY)
+            raise MaybeAccepted(f"{broken}: {way}") from None
+        try:
+            time.sleep(RETRY)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(way) from None
 
 
 def _make_own(
@@ -148,20 +154,11 @@ class Sending:
         if named and not alone:
             for agent in agents:
                 check(self._client, agent)
-        code, results, sent = DONE, [], []
-        for agent in agents:
-            try:
-                sent.append(self._send(agent, body, alone=alone))
-            except (ApiError, MaybeAccepted) as error:
-                if alone:
-                    raise
-                self._out.note(f"{agent}: {error}")
-                results.append({"agent": agent} | error.document())
-                code = code or error.exit_code
+        code, results, sent = self._send_all(agents, body, alone=alone)
         if self._wanted.first and sent and not alone:
             return self._first(sent, results)
         for one in sent:
-            ended, task = self._settle(one, alone=alone)
+            ended, task = self._settled(one, alone=alone)
             results.append({"agent": one.agent, "task": task})
             code = code or ended
         if self._wanted.wait:
@@ -173,7 +170,11 @@ class Sending:
         """Returns the first answer alone; without an answer, the results of all."""
         agents = {one.awaited["id"]: one.agent for one in sent}
         first = FirstOf(self._client, list(agents), deadline=self._wanted.deadline, note=self._out.note)
-        task = first.wait()
+        try:
+            task = first.wait()
+        except CtlError:
+            self._note_sent(sent)
+            raise
         if task is None:
             told = [{"agent": agents[task_id], "task": ended} for task_id, ended in first.ended.items()]
             self._show([*refused, *told], alone=False)
@@ -187,7 +188,31 @@ class Sending:
         self._files(task)
         return DONE
 
+    def _note_sent(self, sent: list[Sent]) -> None:
+        for one in sent:
+            self._out.note(f"{one.agent} has the message: 'synapsectl task {short_id(one.task['id'])}'")
+
     # --- sending ---
+
+    def _send_all(
+        self, agents: list[str], body: dict[str, Any], *, alone: bool
+    ) -> tuple[int, list[dict[str, Any]], list[Sent]]:
+        """Returns the exit code, the results of those whose message was not sent, and the others. Raises the error of a
+        single agent, and that of the first one if there is no daemon."""
+        code, results, sent = DONE, list[dict[str, Any]](), list[Sent]()
+        for agent in agents:
+            try:
+                sent.append(self._send(agent, body, alone=alone))
+            except CtlError as error:
+                if alone or not (sent or results or isinstance(error, (ApiError, MaybeAccepted))):
+                    raise
+                self._out.note(f"{agent}: {error}")
+                results.append({"agent": agent} | error.document())
+                code = code or error.exit_code
+            except KeyboardInterrupt:
+                self._note_sent(sent)
+                raise
+        return code, results, sent
 
     def _send(self, agent: str, body: dict[str, Any], *, alone: bool) -> Sent:
         wanted = self._wanted
@@ -209,6 +234,16 @@ class Sending:
         return sent
 
     # --- what comes back ---
+
+    def _settled(self, sent: Sent, *, alone: bool) -> tuple[int, dict[str, Any]]:
+        """Does the same as `_settle`; of several, one whose end is not learned does not hide the others."""
+        try:
+            return self._settle(sent, alone=alone)
+        except CtlError as error:
+            if alone:
+                raise
+            self._out.note(f"{sent.agent}: {error}")
+            return error.exit_code, sent.task
 
     def _settle(self, sent: Sent, *, alone: bool) -> tuple[int, dict[str, Any]]:
         """Waits for one task; returns its exit code, and its last state. Prints the answer of a single task, and

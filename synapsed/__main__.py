@@ -1,11 +1,12 @@
 """The entry point of `python -m synapsed` and of the installed script."""
 
-from synapsed.own_python import leave_this_folder, open_streams
+from synapsed.own_python import hear_of_children, leave_this_folder, open_streams
 
 
 def main() -> int:
     leave_this_folder()
     open_streams()
+    hear_of_children()
     from synapsed.cli import main as run  # late: this folder may have files named like Python's modules
 
     return run()

@@ -68,7 +68,18 @@ def open_streams() -> None:
             setattr(sys, name, stream)
 
 
+def hear_of_children() -> None:
+    """Takes back that SIGCHLD is ignored, and signals are blocked, as a process inherits both from its parent: it could
+    not wait for its children."""
+    import _signal  # type: ignore[import-not-found]  # typeshed has none
+
+    if _signal.getsignal(_signal.SIGCHLD) == _signal.SIG_IGN:
+        _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
+    _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
+
+
 def _main() -> object:
+    hear_of_children()
     if PACKAGES not in sys.path:  # a source tree, which is neither installed nor linked
         sys.path.insert(0, PACKAGES)
     del sys.argv[0]

@@ -1,13 +1,13 @@
 """Verbs that do one thing to each of several agents: `stop`, `restart`, `park`, `kill`."""
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from synapsectl.background import goes_by, may_end, note_waiting, with_background
 from synapsectl.client import SLOW_TIMEOUT, agent_path
 from synapsectl.context import CommandContext
-from synapsectl.errors import DONE, ApiError, UsageError
+from synapsectl.errors import DONE, ApiError, CtlError, UsageError
 from synapsectl.shell import bring, bring_all, note_activated
 
 AT_ONCE = 16
@@ -69,9 +69,9 @@ class EachAgent(NamedTuple):
         with ctx.busy(f"{self.verb} {', '.join(names)}"):
             if self.starts:
                 self._bring(names, ctx, whole=args.env_from_here)
-            results = list(_at_once(ctx, names, self.verb, body))
+            results = self._results(ctx, names, body)
         for name, result in zip(names, results, strict=True):
-            if isinstance(result, ApiError):
+            if isinstance(result, CtlError):
                 ctx.out.note(f"{name}: {result}" if len(names) > 1 else str(result))
                 code = code or result.exit_code
                 continue
@@ -85,6 +85,19 @@ class EachAgent(NamedTuple):
         elif not names:
             ctx.out.note("no agent is known: there is nothing to do")
         return code
+
+    def _results(
+        self, ctx: CommandContext, names: list[str], body: dict[str, Any] | None
+    ) -> list[dict[str, Any] | CtlError]:
+        """Returns the agents as they are afterwards, or the errors. Raises the first one if no daemon has answered."""
+        try:
+            results = _at_once(ctx, names, self.verb, body)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"{self.verb} may go on: 'synapsectl list' shows what came of it") from None
+        unanswered = [error for error in results if isinstance(error, CtlError) and not isinstance(error, ApiError)]
+        if unanswered and len(unanswered) == len(results):
+            raise unanswered[0]
+        return results
 
     def _names(self, args: argparse.Namespace, ctx: CommandContext, *, chosen: bool) -> tuple[list[str], bool]:
         """Returns the agents that are meant, and True if a person has spared some: for each that has background tasks,
@@ -116,7 +129,7 @@ def _note_loss(ctx: CommandContext, name: str) -> None:
     """Reports that a conversation does not go on."""
     try:
         conversation = ctx.client.get(agent_path(name, "status"), {"detail": 1}).get("conversation") or {}
-    except ApiError:
+    except CtlError:
         return  # the verb has succeeded: only this remark is left out
     note = str(conversation.get("note") or "")
     if note.startswith("new: ") and not conversation.get("resumed") and not conversation.get("said"):
@@ -125,23 +138,39 @@ def _note_loss(ctx: CommandContext, name: str) -> None:
 
 def _at_once(
     ctx: CommandContext, names: list[str], verb: str, body: dict[str, Any] | None
-) -> Iterator[dict[str, Any] | ApiError]:
-    """Returns the results in the order of `names`; agents that take their time to stop do so side by side."""
+) -> list[dict[str, Any] | CtlError]:
+    """Returns the results in the order of `names`; agents that take their time to stop do so side by side. Ctrl-C does
+    not wait for the threads, which end with the process."""
 
-    def ask(name: str) -> dict[str, Any] | ApiError:
+    def ask(name: str) -> dict[str, Any] | CtlError:
         try:
             agent: dict[str, Any] = ctx.client.post(agent_path(name, verb, control=True), body, timeout=SLOW_TIMEOUT)
-        except ApiError as error:
+        except CtlError as error:
             return error
         return agent
 
     if len(names) < 2:
-        yield from map(ask, names)
-        return
-    from concurrent.futures import ThreadPoolExecutor
+        return [ask(name) for name in names]
+    import threading
+    from queue import SimpleQueue
 
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        yield from pool.map(ask, names)
+    left = iter(enumerate(names))
+    results: dict[int, dict[str, Any] | CtlError] = {}
+    done: SimpleQueue[None] = SimpleQueue()
+
+    def work() -> None:
+        try:
+            for number, name in left:
+                results[number] = ask(name)
+        finally:
+            done.put(None)
+
+    threads = min(AT_ONCE, len(names))
+    for _ in range(threads):
+        threading.Thread(target=work, daemon=True).start()
+    for _ in range(threads):
+        done.get()
+    return [results[number] for number in range(len(names))]
 
 
 stop = EachAgent(
@@ -149,7 +178,7 @@ stop = EachAgent(
     "stopped",
     lambda agent: bool(agent["state"] != "stopped"),
     option="remove",
-    help="forget them too: name, port and conversation",
+    help="forget them too: name, port, conversation, and what 'start --save' wrote",
     done_with="stopped and removed",
     ends_background=True,
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 from synapsectl.client import SLOW_TIMEOUT, agent_path, document_of
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, NoDaemon, TimedOut, UsageError
-from synapsectl.given_paths import from_home
+from synapsectl.given_paths import create_private, from_home
 from synapsectl.output import as_json
 from synapsectl.plain import PlainText
 
@@ -72,7 +72,7 @@ def _record(args: argparse.Namespace, ctx: CommandContext) -> int:
     """Writes a recording, readable only by the user, since a program may have printed anything."""
     text = ctx.client.get_bytes(agent_path(args.agent, "recording", control=True), {"bytes": BYTES_MAX})
     try:
-        fd = os.open(args.cast, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        fd = create_private(args.cast)
         with os.fdopen(fd, "wb") as file:
             file.write(text)
     except OSError as error:

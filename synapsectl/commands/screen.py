@@ -8,7 +8,7 @@ from pathlib import Path
 from synapsectl.client import agent_path
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, UsageError
-from synapsectl.given_paths import from_home
+from synapsectl.given_paths import create_private, from_home
 from synapsectl.reach import reach
 
 EXAMPLES = (
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace, ctx: CommandContext) -> int:
 def _keep(file: Path, picture: bytes) -> None:
     """Writes the file for its owner alone: a screen may show anything. Raises UsageError."""
     try:
-        fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        fd = create_private(file)
         with os.fdopen(fd, "wb") as out:
             out.write(picture)
     except OSError as error:

@@ -1,10 +1,11 @@
 """`synapsectl start PROFILE|TEAM`: starts an agent, or the members of a team."""
 
 import argparse
+from typing import Any
 
 from synapsectl.client import SLOW_TIMEOUT, agent_path
 from synapsectl.context import CommandContext
-from synapsectl.errors import DONE, ApiError, UsageError
+from synapsectl.errors import DONE, ApiError, CtlError, UsageError
 from synapsectl.launching import (
     add_profile,
     add_start_options,
@@ -50,7 +51,7 @@ def _start_team(members: list[str], args: argparse.Namespace, ctx: CommandContex
     if args.name or args.port or args.no_port or args.rest or args.worktree:
         raise UsageError("a name, a port, a worktree and arguments are one agent's: start the members by themselves")
     known = {agent["name"]: agent for agent in ctx.client.get("/agents")}
-    code, started = DONE, []
+    code, started = DONE, list[dict[str, Any]]()
     for name in members:
         try:
             if name not in known:
@@ -61,7 +62,9 @@ def _start_team(members: list[str], args: argparse.Namespace, ctx: CommandContex
                 agent = ctx.client.post(agent_path(name, "restart", control=True), body, timeout=SLOW_TIMEOUT)
             else:
                 agent = known[name]
-        except ApiError as error:
+        except CtlError as error:
+            if not started and not isinstance(error, ApiError):
+                raise
             ctx.out.note(f"{name}: {error}")
             code = code or error.exit_code
             continue

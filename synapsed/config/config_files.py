@@ -15,9 +15,13 @@ from pydantic import BaseModel, ValidationError
 from synapsed.config.config import AgentConfig, Config, SectionFile, TeamConfig, agent_model
 from synapsed.config.paths import Paths
 from synapsed.config.toml_errors import describe_validation, parse_toml, unreadable
-from synapsed.errors import ConfigError, InvalidRequest
+from synapsed.errors import ConfigError, InvalidRequest, StoreError
 from synapsed.model.agent import validate_name
-from synapsed.shared.files import write_private
+from synapsed.shared.files import check_absent, toml_files, write_private
+
+_SAVED = (
+    b"# By 'synapsectl start --save'; 'synapsectl stop NAME --remove' removes this file, unless this line is gone.\n"
+)
 
 
 def load_config(paths: Paths, model: type[Config] = Config) -> Config:
@@ -27,12 +31,14 @@ def load_config(paths: Paths, model: type[Config] = Config) -> Config:
         config = _validate(paths.config_file, text, model)
     origin = dict.fromkeys(config.agents, paths.config_file)
     agents = dict(config.agents)
-    for path in sorted(paths.agents_d.glob("*.toml")) if paths.agents_d.is_dir() else ():
+    for path in toml_files(paths.agents_d):
+        if (text := _read(path)) is None:
+            continue  # it was removed meanwhile
         if path.stem in agents:
             raise ConfigError(
                 f"{path}: the agent {path.stem!r} is defined in {origin[path.stem]} already", file=str(path)
             )
-        agents[path.stem] = _validate(path, _read(path) or "", agent_model(model))
+        agents[path.stem] = _validate(path, text, agent_model(model))
         origin[path.stem] = path
     for name in agents:
         try:
@@ -55,14 +61,27 @@ def save_agent(paths: Paths, name: str, agent: AgentConfig) -> Path:
     """Writes `agents.d/<name>.toml`, 0600, without default values. Raises StoreError."""
     path = paths.agents_d / f"{validate_name(name)}.toml"
     data = agent.model_dump(exclude_defaults=True, exclude_none=True)
-    write_private(path, tomli_w.dumps(data).encode())
+    write_private(path, _SAVED + tomli_w.dumps(data).encode())
     return path
+
+
+def unsave_agent(paths: Paths, name: str) -> None:
+    """Removes the file that `save_agent` has written; not one that a person wrote. Raises StoreError."""
+    path = paths.agents_d / f"{name}.toml"
+    try:
+        if path.read_bytes().startswith(_SAVED):
+            path.unlink()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:
+        raise StoreError(f"{path} cannot be removed, so the agent stays: {error.strerror}", file=str(path)) from error
 
 
 def _read(path: Path) -> str | None:
     try:
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
+        check_absent(path)
         return None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(unreadable(path, error), file=str(path)) from None

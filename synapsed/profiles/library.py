@@ -22,6 +22,7 @@ from synapsed.profiles.releases import key as order_of
 from synapsed.profiles.releases import within
 from synapsed.profiles.setting_spec import KeysSpec, SettingsNote, SettingsSpec, Yields
 from synapsed.profiles.variants import Variant
+from synapsed.shared.files import toml_files
 
 __all__ = [
     "NEWER",
@@ -202,7 +203,7 @@ class ProfileLibrary:
             return profile
         near = difflib.get_close_matches(name, self._written, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(self.names())}"
-        if any(file.stem == name for directory in self._directories for file in directory.glob("*.toml")):
+        if any(file.stem == name for directory in self._directories for file in toml_files(directory)):
             hint = "its file came after these were read: 'synapsectl reload' reads them again"
         raise UnknownProfile(f"no profile {name[:80]!r}: {hint}", profile=name[:80], profiles=self.names())
 
@@ -213,7 +214,7 @@ def _builtin() -> Path:
 
 def _in_directory(directory: Path, over: Mapping[str, _Written]) -> dict[str, _Written]:
     """Returns the contents of the files of a directory, over those of the directories before it."""
-    paths = sorted(directory.glob("*.toml")) if directory.is_dir() else []
+    paths = toml_files(directory)
     if directory == _builtin():
         return {path.stem: _Written(path, _read(path)) for path in paths}  # each is parsed when it is first needed
     return {path.stem: _written(path, over.get(path.stem)) for path in paths}

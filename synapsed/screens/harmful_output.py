@@ -144,7 +144,7 @@ async def _probe_once(checkpoint: Checkpoint | None, output: bytes, **options: i
 async def _end_if_stopped(process: asyncio.subprocess.Process) -> None:
     """Kills the process if it is stopped from outside: then it counts as killed from outside."""
     with contextlib.suppress(ChildProcessError):  # the process has ended and was reaped
-        while process.returncode is None:
+        while process.returncode is None and hasattr(os, "waitid"):
             await asyncio.sleep(STOPPED_ASKED_S)
             if os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT):  # noqa: ASYNC222 - WNOHANG
                 process.kill()

@@ -25,6 +25,28 @@ def open_regular(path: Path | str) -> BinaryIO:
     return os.fdopen(handle, "rb")
 
 
+def toml_files(directory: Path) -> list[Path]:
+    """Returns the `*.toml` of a directory of the configuration, by name; none without the directory. A name that begins
+    with a dot is an editor's or a file system's. Raises ConfigError if it cannot be read, or is a link to nothing."""
+    try:
+        files = sorted(directory.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        check_absent(directory)
+        return []
+    except OSError as error:
+        raise ConfigError(f"{directory}: cannot be read: {error.strerror}", file=str(directory)) from None
+    return [file for file in files if file.suffix == ".toml" and not file.name.startswith(".")]
+
+
+def check_absent(path: Path) -> None:
+    """Raises ConfigError if `path`, which does not exist, is a symbolic link to nothing, or in a folder that is: the
+    person has put something there."""
+    for place in (path, *path.parents):
+        if place.is_symlink() and not place.exists():
+            told = f"{place} is a symbolic link to {place.readlink()}, which does not exist"
+            raise ConfigError(f"{told}: put that back, or remove the link", file=str(path))
+
+
 def read_private(path: Path, *, limit: int, cure: str = "'chmod 600' it") -> bytes:
     """Returns at most `limit` bytes of a file that only the user can read. Raises FileNotFoundError, and ConfigError if
     it is a link or not a regular file, belongs to another user, or others can read it; then it names the `cure`."""

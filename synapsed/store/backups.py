@@ -76,6 +76,8 @@ class Backups:
         copies = sorted(self._folder.glob(PATTERN), reverse=True)
         if any(due < copy.name <= named for copy in copies):
             return None
+        for left in self._folder.glob(f".{PATTERN}.part"):
+            left.unlink(missing_ok=True)  # of a daemon that was killed while it copied
         size = self._path.stat().st_size
         if shutil.disk_usage(self._folder).free < ROOM * size:
             log.warning("no room for a copy of the database", folder=str(self._folder), bytes=size)
@@ -97,7 +99,6 @@ def _name(at: float) -> str:
 def _copy(path: Path, target: Path) -> None:
     """Writes a copy so that `target` is whole. Only its owner can read it, because environments of agents are in it."""
     part = target.with_name(f".{target.name}.part")
-    part.unlink(missing_ok=True)
     os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:

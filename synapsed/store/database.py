@@ -100,7 +100,7 @@ class Database:
     async def open(cls, path: Path) -> Self:
         """Opens the database at `path`, which is created (0600) or brought to the newest schema; the key of its secrets
         is beside it, `*.key`. Callers seal secrets before writing (`sealer`); reading unseals. Raises StoreError."""
-        key = await asyncio.to_thread(load_key, path.with_suffix(".key"))
+        key = await asyncio.to_thread(load_key, path.with_suffix(".key"), path)
         database = cls(path, Sealer(key))
         try:
             await database._run(database._writer, database._open_writer)

@@ -17,6 +17,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import sqlite3
 import sys
 from collections.abc import Iterator
@@ -33,6 +34,7 @@ from synapsed.errors import StoreError
 from synapsed.model.masking import is_secret_key, mask, nested_under_key, secret_spans
 from synapsed.shared.files import write_whole
 from synapsed.shared.regex import regex
+from synapsed.store.schema import may_have_secrets
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -50,7 +52,7 @@ _BLOB = b"\x00sealed1"
 
 class Sealer:
     """Replaces the secrets of JSON texts by marks, and marks by the secrets. `key` has `KEY_BYTES` bytes. Data sealed
-    with another key cannot be read: a mark stays as it is, a blob is None."""
+    with another key cannot be read: a mark stays as it is, as a text that only looks like one does; a blob is None."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -68,7 +70,7 @@ class Sealer:
 
     def text(self, read: bytes) -> str:
         """Returns a text of the database as it was before it was sealed."""
-        text = read.decode()
+        text = read.decode(errors="replace")  # a damaged row must not end the reading of the others
         return _SEALED.sub(self._unsealed, text) if SEALED in read else text
 
     def seal(self, text: str) -> str:
@@ -105,7 +107,10 @@ class Sealer:
         return match[0] if secret is None else secret.decode("utf-8", "surrogatepass")
 
     def _unsealed_letters(self, letters: str) -> bytes | None:
-        return self._decrypt(base64.urlsafe_b64decode(letters + "=" * (-len(letters) % 4)))
+        try:
+            return self._decrypt(base64.urlsafe_b64decode(letters + "=" * (-len(letters) % 4)))
+        except ValueError:  # somebody wrote what looks like a mark
+            return None
 
     def _decrypt(self, sealed: bytes) -> bytes | None:
         """Returns the unsealed text; None if it was sealed with another key."""
@@ -135,10 +140,15 @@ class Sealer:
         return "".join([*parts, text[last:]]) if parts else text
 
 
-def load_key(path: Path) -> bytes:
-    """Returns the key in the file `path`, which is made (0600) if it does not exist. Raises StoreError."""
+def load_key(path: Path, database: Path) -> bytes:
+    """Returns the key in the file `path`, which is made (0600) if it does not exist. Raises StoreError, also if it is
+    gone and `database` may have secrets: agents would get the marks in place of them."""
     try:
         if not path.exists():
+            if may_have_secrets(database):
+                told = f"{path} is gone, the key of the secrets in {database}: put it back; or, to go on without those"
+                way = f"(umask 077; head -c {KEY_BYTES} /dev/urandom > {shlex.quote(str(path))})"
+                raise StoreError(f"{told} secrets, make another one: {way}", reason="key", path=str(path))
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_whole(path, os.urandom(KEY_BYTES))
         key = path.read_bytes()

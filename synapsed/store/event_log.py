@@ -13,7 +13,10 @@ from collections import Counter, deque
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from typing import Any
 from weakref import WeakValueDictionary
+
+import structlog
 
 from synapsed.documents.budget import Budget
 from synapsed.interfaces import EventFilter, EventPage
@@ -28,6 +31,8 @@ RECENT_EVENTS = 4096
 
 RECENT_SIZE = 8 * 1024 * 1024
 """Characters of JSON of the events kept in memory; the oldest go first, and are read from the database when wanted."""
+
+log = structlog.stdlib.get_logger("synapsed.store")
 
 FOLLOW_BATCH = 256
 """Events that a follower takes at a time: limits the memory of one that is far behind."""
@@ -57,7 +62,7 @@ class EventRow:
 class _Batch:
     """Events that are read at a time, in their order."""
 
-    __slots__ = ("_size", "_size_max", "_small", "events", "large", "limit")
+    __slots__ = ("_size", "_size_max", "_small", "events", "large", "last", "limit")
 
     def __init__(self, limit: int, size_max: int, *, small: bool = False) -> None:
         """`limit` is a number of events, `size_max` one of characters; with `small` it ends before a large event."""
@@ -65,12 +70,15 @@ class _Batch:
         self.limit = limit
         self.large: tuple[int, int] | None = None
         """Id of the large event that it ended before, and the memory that this event takes."""
+        self.last = 0
+        """Id of the last event that was read."""
         self._small = small
         self._size = 0
         self._size_max = size_max
 
     def add(self, event: Event, size: int) -> None:
         self.events.append(event)
+        self.last = event.id
         self._size += size
 
     def ends_before(self, size: int) -> bool:
@@ -298,7 +306,7 @@ class SqliteEventLog:
                         break
         if batch.large is not None:
             return EventPage(batch.events, batch.large[0] - 1)
-        return EventPage(batch.events, batch.events[-1].id if batch.more else upto)
+        return EventPage(batch.events, batch.last if batch.more else upto)
 
     def _begin(self, after: int, which: EventFilter) -> int:
         """Returns `after`, or the place where the oldest of the wanted agents begins, if that is later."""
@@ -421,8 +429,10 @@ def _select(
                 break
             event = large.get(event_id)
             if event is None:
-                data = small or read_large(connection, "events", event_id)
-                event = _event(event_id, at, agent_id, task_id, context_id, data)
+                event = _stored_event(connection, event_id, at, agent_id, task_id, context_id, small)
+                if event is None:
+                    batch.limit, batch.last = batch.limit - 1, event_id  # it counts as read
+                    continue
                 if small is None:
                     large[event_id] = event
             batch.add(event, size)
@@ -442,7 +452,18 @@ def _open_attention(connection: sqlite3.Connection, agent_id: str) -> list[Event
         f"WHERE open_attention.agent_id = ? AND open_attention.event > {BORN.format('?')} ORDER BY events.id",
         (agent_id, agent_id),
     )
-    return [_event(*row) for row in rows]
+    return [event for row in rows if (event := _stored_event(connection, *row)) is not None]
+
+
+def _stored_event(connection: sqlite3.Connection, event_id: int, *row: Any) -> Event | None:
+    """Returns the event of a row, whose data is None if it is large; None if it cannot be read."""
+    at, agent_id, task_id, context_id, data = row
+    try:
+        data = data or read_large(connection, "events", event_id)
+        return _event(event_id, at, agent_id, task_id, context_id, data)
+    except (ValueError, AttributeError) as error:  # no JSON, or no object
+        log.error("an event cannot be read, and is passed over", event_id=event_id, kind=type(error).__name__)  # noqa: TRY400
+        return None
 
 
 def _event(event_id: int, at: float, agent_id: str, task_id: str | None, context_id: str | None, data: Kept) -> Event:

@@ -127,7 +127,12 @@ def salvage(path: Path, copies: Sequence[Path]) -> Salvaged:
             target.execute("COMMIT")
         with fresh.open("rb") as written:
             os.fsync(written.fileno())
-        for suffix in ("", "-wal", "-shm"):
+        with suppress(FileNotFoundError):
+            try:
+                os.link(path, saved.damaged)  # not moved: whoever is killed here, no empty one is made in its place
+            except OSError:  # a file system without links
+                path.replace(saved.damaged)
+        for suffix in ("-wal", "-shm"):
             with suppress(FileNotFoundError):
                 path.with_name(path.name + suffix).replace(saved.damaged.with_name(saved.damaged.name + suffix))
         fresh.replace(path)

@@ -16,6 +16,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Self
 
+import structlog
+
 from synapsed.documents.budget import Budget, Large
 from synapsed.documents.writing import Texts
 from synapsed.errors import InvalidRequest
@@ -28,6 +30,8 @@ BORN: Final = "coalesce((SELECT born FROM agents WHERE agents.id = {0}), 0)"
 
 BORN_TASK: Final = "coalesce((SELECT born_task FROM agents WHERE agents.id = {0}), 0)"
 """SQL: the `seq` of the last task before the agent {0}."""
+
+log = structlog.stdlib.get_logger("synapsed.store")
 
 _LAST: Final = "coalesce((SELECT seq FROM sqlite_sequence WHERE name = '{0}'), 0)"
 """SQL: the number given last in table {0}."""
@@ -206,11 +210,16 @@ _ROW = f"seq, id, length(data), CASE WHEN length(data) < {LARGE_ROW} THEN data E
 
 def _tasks(connection: sqlite3.Connection, rows: sqlite3.Cursor, room: Budget) -> Generator[tuple[Task, int]]:
     """Yields the tasks of `rows`, which have the columns of `_ROW`, and the characters of their JSON. Large ones share
-    their texts with all readers that have `room` already."""
+    their texts with all readers that have `room` already. A row that cannot be read is passed over."""
     with closing(rows):
         for seq, task_id, size, small in rows:
-            kept = _own(share_large(connection, "tasks", seq, task_id, room)) if small is None else small
-            yield parse_task(kept), size
+            try:
+                kept = _own(share_large(connection, "tasks", seq, task_id, room)) if small is None else small
+                task = parse_task(kept)
+            except ValueError as error:
+                log.error("a task cannot be read, and is passed over", task=task_id, kind=type(error).__name__)  # noqa: TRY400
+                continue
+            yield task, size
 
 
 def find_ids(

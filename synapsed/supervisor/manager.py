@@ -358,6 +358,7 @@ class Manager:
         await agent.stop()
         view = self.directory.view(agent_id)
         if remove:
+            await self._roster.unsave(self._settings.paths, agent.record.name)
             await agent.cancel_waiting()
             await self._reply_broker.forget(agent_id)
             await self._forget(agent.record)

@@ -11,7 +11,7 @@ import structlog
 
 from synapsed.clock import Clock
 from synapsed.config.config import AgentConfig, Config, agent_model
-from synapsed.config.config_files import save_agent
+from synapsed.config.config_files import save_agent, unsave_agent
 from synapsed.config.paths import Paths
 from synapsed.errors import InvalidRequest, NameTaken, StoreError, SynapsedError
 from synapsed.interfaces import StartRequest
@@ -151,6 +151,11 @@ class Roster:
                 f"agent {record.name!r} runs but is not saved: {error.message}", **error.details
             ) from error
         log.info("agent saved", agent=record.name, file=str(path))
+
+    async def unsave(self, paths: Paths, name: str) -> None:
+        """Removes the file of `save_started`, unless other agents depend on that one. Raises StoreError."""
+        if not any(name in other.depends_on for other in self.config.agents.values()):
+            await asyncio.to_thread(unsave_agent, paths, name)
 
     def leave(self, record: AgentRecord) -> None:
         """Frees the agent's name and port."""

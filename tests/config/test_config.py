@@ -3,13 +3,14 @@
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from synapsed.config.config import AgentConfig, Config, RestartPolicy
-from synapsed.config.config_files import load_config, save_agent
+from synapsed.config.config_files import load_config, save_agent, unsave_agent
 from synapsed.config.paths import Paths
 from synapsed.errors import ConfigError, InvalidRequest, StoreError
 
@@ -103,6 +104,55 @@ def test_bytes_that_are_no_text(paths: Paths) -> None:
     paths.config_file.write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match=r"config\.toml"):
         load_config(paths)
+
+
+@pytest.mark.parametrize("name", ["config.toml", "agents.d/x.toml", "agents.d", "."])
+def test_a_link_to_nothing_is_no_empty_configuration(paths: Paths, name: str) -> None:
+    link = paths.config / name
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to("/nowhere/dotfiles")
+    with pytest.raises(ConfigError, match=r"is a symbolic link to /nowhere/dotfiles, which does not exist"):
+        load_config(paths)
+
+
+@pytest.mark.parametrize("name", [".#x.toml", "._x.toml", ".x.toml"])
+def test_files_of_editors_are_passed_over(paths: Paths, name: str) -> None:
+    write(paths, "", "agents.d/x.toml")
+    write(paths, "\0", "agents.d/._y.toml")
+    (paths.agents_d / name).symlink_to("me@host.123:456")
+    assert list(load_config(paths).agents) == ["x"]
+
+
+def test_a_folder_that_cannot_be_read_is_not_an_empty_one(paths: Paths) -> None:
+    link = paths.agents_d
+    link.parent.mkdir(parents=True)
+    link.symlink_to(link)
+    with pytest.raises(ConfigError, match=r"agents\.d: cannot be read: Too many"):
+        load_config(paths)
+
+
+def test_a_file_that_is_removed_meanwhile_is_left_out(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(paths, "", "agents.d/gone.toml")
+    write(paths, "", "agents.d/x.toml")
+    read = Path.read_text
+
+    def read_text(path: Path, *args: Any, **kwargs: Any) -> str:
+        if path.name == "gone.toml":
+            path.unlink()
+        return read(path, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "read_text", read_text)
+    assert list(load_config(paths).agents) == ["x"]
+
+
+def test_only_what_was_saved_is_removed(paths: Paths) -> None:
+    path = save_agent(paths, "mine", AgentConfig(profile="claude"))
+    unsave_agent(paths, "mine")
+    assert not path.exists()
+    unsave_agent(paths, "mine")
+    write(paths, 'profile = "claude"\n', "agents.d/mine.toml")
+    unsave_agent(paths, "mine")
+    assert path.exists(), "it is a person's own"
 
 
 def test_what_cannot_be_saved_is_named(paths: Paths) -> None:

@@ -50,6 +50,15 @@ def test_ports_do_not_overlap(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("name", [".#claude.toml", "._claude.toml"])
+def test_files_of_editors_are_passed_over(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"\0\5\x16\7")
+    library = ProfileLibrary.standard(tmp_path)
+    assert library.names() == BUILT_IN
+    with pytest.raises(UnknownProfile, match=r"did you mean|there are"):
+        library.get(Path(name).stem)
+
+
 def test_users_file_overrides_key_by_key(tmp_path: Path) -> None:
     library = user(tmp_path, "claude", 'command = "/opt/claude"\n[delivery]\nsettle_ms = 7\n')
     changed, built_in = library.get("claude"), ProfileLibrary.standard(tmp_path / "none").get("claude")

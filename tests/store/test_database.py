@@ -17,6 +17,7 @@ from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.events import REMOVED, ActivityChanged, AgentAlert, InputAnswered, StateChanged, envelope
 from synapsed.model.task import TaskState
 from synapsed.store import database
+from synapsed.store.encoding import KEY_BYTES
 from synapsed.store.schema import MIGRATIONS, OLDEST
 from synapsed.store.store import SqliteStore
 from tests.store.conftest import OpenStore
@@ -164,6 +165,7 @@ async def test_another_programs_database_is_refused(open_store: OpenStore, path:
 async def test_a_damaged_file_is_refused(open_store: OpenStore, path: Path, content: bytes) -> None:
     path.parent.mkdir()
     path.write_bytes(content)
+    path.with_suffix(".key").write_bytes(bytes(KEY_BYTES))  # without it, that is told first
     with pytest.raises(StoreError) as caught:
         await open_store(path)
     assert caught.value.details["reason"] == "corrupt"

@@ -15,6 +15,7 @@ from synapsed.parts.a2a.push.push_record import PushRecord
 from synapsed.parts.a2a.push.push_table import PushTable
 from synapsed.parts.schedules.schedule import ScheduleState
 from synapsed.parts.schedules.table import ScheduleTable
+from synapsed.store.encoding import KEY_BYTES
 from synapsed.store.schema import APPLICATION_ID, MIGRATIONS, OLDEST
 from tests.store.conftest import OpenStore
 from tests.store.samples import a_task, an_agent
@@ -102,6 +103,8 @@ async def test_nothing_is_lost(open_store: OpenStore, tmp_path: Path, schema: in
     path = tmp_path / "old.db"
     before = made(path, schema)
     assert all(before.values()), "each of its tables has rows"
+    if schema >= OLDEST:
+        path.with_suffix(".key").write_bytes(bytes(KEY_BYTES))  # secrets are sealed since then
     store = await open_store(path)
     with closing(sqlite3.connect(path)) as opened:
         assert kept(read(opened), before) == before

@@ -15,6 +15,7 @@ from synapsed.interfaces import TaskFilter
 from synapsed.model.records import FollowerState, TurnRecord
 from synapsed.model.task import Task, TaskState
 from synapsed.store.backups import Backups, newest_first
+from synapsed.store.encoding import KEY_BYTES
 from synapsed.store.salvage import AFTER_LOSS, FROM_COPIES, LEFT, NOT_FROM_COPIES, TABLES, is_sound, salvage
 from synapsed.store.schema import migrate
 from synapsed.store.store import SqliteStore
@@ -57,6 +58,8 @@ def damage(path: Path, *, seed: int, pages: int) -> None:
 
 async def content(path: Path) -> tuple[list[Task], int, list[str]]:
     """Tasks, the id of the newest event, names of agents."""
+    if not (key := path.with_suffix(".key")).exists():
+        key.write_bytes(bytes(KEY_BYTES))  # a copy is opened with the key of its database; none here has secrets
     store = await SqliteStore.open(path, clock=Hands())
     tasks, _ = await store.tasks(TaskFilter(limit=10_000))
     agents = [agent.name for agent in await store.agents()]
@@ -103,6 +106,15 @@ async def test_a_copy_that_cannot_be_made_leaves_nothing(path: Path, monkeypatch
     path.write_bytes(b"no database" * 1000)
     assert await backups(path, Hands()).look() is None
     assert list((path.parent / "backups").iterdir()) == []
+
+
+async def test_what_a_killed_copy_has_left_is_removed(path: Path) -> None:
+    await filled(path, 1)
+    left = path.parent / "backups" / ".synapsed-20200101T000000Z.db.part"
+    left.parent.mkdir()
+    left.write_bytes(b"half")
+    copy = await backups(path, Hands()).look()
+    assert list(left.parent.iterdir()) == [copy]
 
 
 async def test_a_clock_that_was_set_back_is_no_reason_to_wait(path: Path) -> None:
@@ -175,6 +187,34 @@ async def test_without_a_copy_there_is_an_empty_one(path: Path) -> None:
     path.write_bytes(b"no database" * 1000)
     saved = salvage(path, [])
     assert saved.damaged.read_bytes().startswith(b"no database")
+    assert (await content(path))[0] == []
+
+
+async def test_a_database_stands_there_at_every_moment_of_a_repair(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.write_bytes(b"no database" * 1000)
+    moved, replace = [], Path.replace
+
+    def watched(file: Path, target: Path) -> Path:
+        moved.append(file.name)
+        done = replace(file, target)
+        assert path.exists(), f"a daemon that starts after {file.name} was moved would make an empty one"
+        return done
+
+    monkeypatch.setattr(Path, "replace", watched)
+    saved = salvage(path, [])
+    assert moved[-1] == f".{path.name}.salvaged"
+    assert saved.damaged.read_bytes().startswith(b"no database")
+    assert (await content(path))[0] == []
+
+
+async def test_a_repair_without_hard_links(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.write_bytes(b"no database" * 1000)
+
+    def refused(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr("os.link", refused)
+    assert salvage(path, []).damaged.read_bytes().startswith(b"no database")
     assert (await content(path))[0] == []
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import sqlite3
+import subprocess
 from contextlib import closing
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synapsed.errors import StoreError
-from synapsed.interfaces import NewEvent
+from synapsed.interfaces import EVERY_EVENT, NewEvent, TaskFilter
 from synapsed.model.events import AgentAlert, AgentReported, TaskArtifactAdded, ToolExecution
 from synapsed.model.records import Checkpoint
 from synapsed.model.task import Artifact, Message
@@ -132,6 +133,48 @@ async def test_the_files_have_none_of_them(open_store: OpenStore, tmp_path: Path
     assert checkpoint.redraw == everything.encode()
 
 
+@pytest.mark.parametrize("letters", range(36, 61))
+def test_a_text_that_looks_like_a_mark_stays_as_it_is(letters: int) -> None:
+    text = "look: \u27e6sealed:" + "A" * letters + "\u27e7"
+    assert SEALER.text(text.encode()) == text
+    assert SEALER.unseal_bytes(text.encode()) == text.encode()
+
+
+async def test_a_message_with_what_looks_like_a_mark_is_read_again(open_store: OpenStore) -> None:
+    store = await open_store()
+    texts = ["\u27e6sealed:" + "A" * letters + "\u27e7" for letters in (40, 41)]
+    tasks = [a_task(1, message=Message.of(text)) for text in texts]
+    told = [NewEvent.of(task, TaskArtifactAdded(artifact=Artifact.answer(texts[1]))) for task in tasks]
+    await store.commit(tasks=tasks, events=told)
+    await store.close()
+    store = await open_store()
+    assert await store.open_tasks() == tasks
+    assert len((await store.tasks(TaskFilter()))[0]) == 2
+    assert [event.data for event in await store.events.read(0)] == [each.data for each in told]
+
+
+async def test_rows_that_cannot_be_read_are_passed_over(open_store: OpenStore, tmp_path: Path) -> None:
+    store = await open_store()
+    tasks = [a_task(number) for number in range(3)]
+    alerts = [NewEvent("a", AgentAlert(code=f"X{number}", message="m")) for number in range(6)]
+    await store.commit(agents=[an_agent()], tasks=tasks, events=alerts)
+    await store.close()
+    with closing(sqlite3.connect(tmp_path / "state" / "synapsed.db")) as connection, connection:
+        connection.execute("UPDATE tasks SET data = CAST(x'7b22ff' AS TEXT) WHERE id = ?", (tasks[1].id,))
+        connection.execute("UPDATE events SET data = '{' WHERE id IN (2, 3)")
+        connection.execute("UPDATE events SET data = '[]' WHERE id = 5")
+    store = await open_store()
+    assert await store.open_tasks() == [tasks[0], tasks[2]]
+    read = [event.id for event in await store.events.read(0)]
+    assert read == [1, 4, 6]
+    cursor, seen = 0, list[int]()
+    for _ in range(6):
+        page = await store.events.page(cursor, EVERY_EVENT, limit=1, size=1000)
+        assert page.upto == cursor + 1
+        cursor, seen = page.upto, [*seen, *(event.id for event in page.events)]
+    assert seen == [1, 4, 6]
+
+
 async def test_another_key_costs_the_secrets_and_nothing_else(open_store: OpenStore, tmp_path: Path) -> None:
     store = await open_store()
     text, secret = PLANTED["github"]
@@ -139,13 +182,37 @@ async def test_another_key_costs_the_secrets_and_nothing_else(open_store: OpenSt
     await store.commit(agents=[agent], tasks=[task])
     await store.save_checkpoint(agent.id, Checkpoint(offset=1, cols=80, rows=24, redraw=b"x"))
     await store.close()
-    (tmp_path / "state" / "synapsed.key").unlink()
+    (tmp_path / "state" / "synapsed.key").write_bytes(os.urandom(KEY_BYTES))
     store = await open_store()
     again = await store.task(task.id)
     assert again is not None
     assert secret not in again.model_dump_json()
     assert "do it: use \u27e6sealed:" in again.model_dump_json()
     assert await store.checkpoint(agent.id) is None
+
+
+async def test_a_key_that_is_gone_is_not_replaced(open_store: OpenStore, tmp_path: Path) -> None:
+    key = tmp_path / "state" / "synapsed.key"
+    await (await open_store()).close()
+    kept = key.read_bytes()
+    key.unlink()
+    with pytest.raises(StoreError, match=r"synapsed\.key is gone, .*: put it back; or, to go on without") as caught:
+        await open_store()
+    assert not key.exists()
+    way = caught.value.message.rpartition("another one: ")[2]
+    subprocess.run(["/bin/sh", "-c", way], check=True)
+    assert (len(key.read_bytes()), key.stat().st_mode & 0o777) == (KEY_BYTES, 0o600)
+    await (await open_store()).close()
+    key.write_bytes(kept)
+    await (await open_store()).close()
+
+
+async def test_a_damaged_database_keeps_its_key(open_store: OpenStore, tmp_path: Path) -> None:
+    await (await open_store()).close()
+    (tmp_path / "state" / "synapsed.db").write_bytes(b"x" * 8192)
+    (tmp_path / "state" / "synapsed.key").unlink()
+    with pytest.raises(StoreError, match=r"synapsed\.key is gone"):
+        await open_store()
 
 
 async def test_a_damaged_key_is_told(open_store: OpenStore, tmp_path: Path) -> None:
@@ -161,9 +228,10 @@ async def test_a_damaged_key_is_told(open_store: OpenStore, tmp_path: Path) -> N
 
 def test_the_key_is_made_once_and_is_the_owners_alone(tmp_path: Path) -> None:
     path = tmp_path / "new" / "x.key"
-    key = load_key(path)
+    database = path.with_suffix(".db")
+    key = load_key(path, database)
     assert len(key) == KEY_BYTES
-    assert load_key(path) == key
+    assert load_key(path, database) == key
     assert path.stat().st_mode & 0o777 == 0o600
 
 

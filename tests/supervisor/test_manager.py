@@ -356,6 +356,23 @@ async def test_a_saved_agent_is_in_the_configuration(world: World) -> None:
     assert path.stat().st_mode & 0o077 == 0
 
 
+async def test_a_saved_agent_that_is_removed_does_not_come_back(world: World) -> None:
+    started = await world.manager.start(StartRequest(profile="fake", name="kept", cwd="/", save=True))
+    path = world.paths.agents_d / "kept.toml"
+    await world.manager.stop(started.id)
+    assert path.exists(), "stopped is not removed"
+    await world.manager.stop(started.id, remove=True)
+    assert not path.exists()
+
+
+async def test_a_file_that_cannot_be_removed_keeps_the_agent(world: World) -> None:
+    started = await world.manager.start(StartRequest(profile="fake", name="kept", cwd="/"))
+    (world.paths.agents_d / "kept.toml").mkdir(parents=True)
+    with pytest.raises(StoreError, match=r"kept\.toml cannot be removed, so the agent stays"):
+        await world.manager.stop(started.id, remove=True)
+    assert [view.state for view in world.manager.directory.agents()] == ["stopped"]
+
+
 async def test_an_agent_that_cannot_be_saved_runs_all_the_same(world: World) -> None:
     world.paths.agents_d.parent.mkdir(exist_ok=True)
     world.paths.agents_d.write_text("a file where the directory should be")

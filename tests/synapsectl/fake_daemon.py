@@ -117,6 +117,8 @@ class FakeDaemon:
         """Keys of a start that this daemon, an older one, does not know."""
         self.on_start: Callable[[], None] = lambda: None
         """Called while an agent is being started."""
+        self.on_verb: Callable[[], None] = lambda: None
+        """Called while an agent is being stopped, restarted, parked or killed."""
         self.activated: list[str] = []
         self.conversations: list[dict[str, Any]] = []
         self.teams: list[dict[str, Any]] = []
@@ -505,6 +507,7 @@ class FakeDaemon:
 
     async def _verb(self, request: web.Request) -> web.Response:
         detail = self._find(request)
+        await asyncio.to_thread(self.on_verb)
         if request.match_info["verb"] == "stop":
             changes = {"state": ProcessState.STOPPED, "pid": None}
             self.agents[detail.name] = detail.model_copy(update=changes)

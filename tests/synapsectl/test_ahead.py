@@ -78,6 +78,13 @@ def test_an_interrupt_before_anything_is_drawn_is_one_of_any_verb(home: Path) ->
     tool.close()
 
 
+def test_an_interrupt_while_the_tool_is_loaded_is_one_of_any_verb(home: Path) -> None:
+    tool = PtyTool("list", before=after("os.kill(os.getpid(), signal.SIGINT)"))
+    assert tool.end() == 130
+    assert tool.shown == b""
+    tool.close()
+
+
 def test_what_the_screen_brought_is_taken_back(plain: FakeDaemon) -> None:
     """A redraw ends with what the program says of itself: the terminal around would show that for ever."""
     plain.redraw = b"redrawn\x1b]7501;state=working\x1b\\"

@@ -416,7 +416,9 @@ def test_logs_as_a_recording(ctl: Ctl, daemon: FakeDaemon, tmp_path: Path) -> No
     assert (told.code, told.out, told.err) == (0, "", f"synapsectl: 1 pieces of output in {cast}\n")
     assert [json.loads(line) for line in cast.read_text().splitlines()][1:] == [[0.0, "o", daemon.printed.decode()]]
     assert cast.stat().st_mode & 0o777 == 0o600, "a program may have printed anything"
+    cast.chmod(0o644)
     assert json.loads(ctl("logs", "claude", "--cast", str(cast), "--json").out) == {"file": str(cast), "pieces": 1}
+    assert cast.stat().st_mode & 0o777 == 0o600, "also if the file was there"
     refused = ctl("logs", "claude", "--cast", str(tmp_path / "none" / "a.cast"))
     assert refused.code == 2
     assert "cannot be written" in refused.err

@@ -216,3 +216,14 @@ def test_list_watch_as_a_person_sees_it(daemon: FakeDaemon, pane: Pane) -> None:
     pane.type("echo code=$?\n")
     pane.until("code=130")
     assert pane.says("#{alternate_on} #{cursor_flag} #{wrap_flag}") == "0 1 1"
+
+
+def test_it_needs_no_call_that_only_linux_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("os.pipe2", raising=False)
+    outer, inner = os.openpty()
+    with FullScreen(inner) as screen:
+        for _ in range(100_000):  # more than the pipe holds: nothing waits for a reader
+            screen.wake()
+        assert list(screen.pressed(0)) == []
+    os.close(inner)
+    os.close(outer)

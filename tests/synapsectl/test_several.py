@@ -6,14 +6,17 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from synapsectl.client import Client
+from synapsectl.errors import NoDaemon
 from synapsectl.prompts import behind, example
 from synapsectl.service.port import refusal
-from synapsed.model.task import TaskState
+from synapsed.model.task import Task, TaskState
 from tests.support.ports import free_port
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import FakeDaemon, agent, ends, permission
@@ -149,3 +152,54 @@ def test_a_dumb_terminal_gets_no_escape_sequence(daemon: FakeDaemon, home: Path)
     assert watching.process.wait(DEADLINE) == 130
     assert b"\x1b" not in watching.shown
     watching.close()
+
+
+def test_ctrl_c_while_a_message_is_sent_names_the_key(daemon: FakeDaemon, ctl: Ctl) -> None:
+    left, seen = threading.Event(), list[str]()
+
+    def script(fake: FakeDaemon, task: Task) -> None:
+        seen.append(task.agent_id)
+        if len(seen) == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+            left.wait(DEADLINE)
+
+    daemon.script = script
+    sent = ctl("send", "claude,codex", "--no-spawn-daemon", "--idempotency-key", "k1", "--", "hello")
+    left.set()
+    assert sent.code == 130
+    assert "claude has the message: 'synapsectl task " in sent.err
+    assert "the message to codex may have been accepted; the same with '--idempotency-key k1 'codex''" in sent.err
+
+
+def test_ctrl_c_of_several_stops_waits_for_none(daemon: FakeDaemon, ctl: Ctl) -> None:
+    left, late = threading.Event(), list[bool]()
+    both = threading.Barrier(2, lambda: os.kill(os.getpid(), signal.SIGINT))
+
+    def stops() -> None:
+        both.wait(DEADLINE)
+        late.append(not left.wait(DEADLINE))
+
+    daemon.on_verb = stops
+    stopped = ctl("stop", "claude", "codex")
+    assert late == [], "it did not wait for them"
+    left.set()
+    assert (stopped.code, "stop may go on: 'synapsectl list' shows" in stopped.err) == (130, True), stopped
+    assert "Traceback" not in stopped.err
+
+
+def test_what_was_stopped_is_told_where_the_daemon_goes_in_between(
+    daemon: FakeDaemon, ctl: Ctl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    post = Client.post
+
+    def breaking(client: Client, path: str, *args: Any, **kwargs: Any) -> Any:
+        if path.endswith("codex/stop"):
+            raise NoDaemon("no daemon is running")
+        return post(client, path, *args, **kwargs)
+
+    monkeypatch.setattr(Client, "post", breaking)
+    stopped = ctl("stop", "claude", "codex")
+    assert (stopped.code, stopped.out) == (3, "claude stopped\n")
+    assert "codex: no daemon is running" in stopped.err
+    alone = ctl("stop", "codex", "--json")
+    assert (alone.code, json.loads(alone.out)["error"]["code"]) == (3, "NO_DAEMON")

@@ -40,7 +40,10 @@ class Breaking:
     """Answers as a daemon would, but for the first `breaks` messages, which it reads before it resets the connection;
     with `ends` it is gone then."""
 
-    def __init__(self, path: Path, *, breaks: int, ends: bool) -> None:
+    def __init__(self, path: Path, *, breaks: int = 0, ends: bool = False, takes: int | None = None) -> None:
+        """With `takes` it answers so many messages, and is gone before the last answer."""
+        self._path = path
+        self._takes = takes
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # named by the home, as in a run before
         path.unlink(missing_ok=True)
         self.keys: list[str] = []
@@ -70,9 +73,14 @@ class Breaking:
                         self._listener.close()
                         return
                     continue
+            if gone := len(self.keys) == self._takes:
+                self._listener.close()
+                self._path.unlink()
             body = json.dumps({"task": TASK}).encode()
             connection.sendall(b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
             connection.close()
+            if gone:
+                return
 
     def _read(self, connection: socket.socket) -> bytes:
         with connection.makefile("rb") as asking:
@@ -93,6 +101,21 @@ def test_a_message_that_may_have_been_accepted_has_a_code_of_its_own(home: Daemo
     assert f"--idempotency-key {breaking.keys[0]}" in sent.err
     again = home.ctl("send", "ann", "--no-spawn-daemon", "--", "hello")
     assert again.code == 3, "nothing was given to anybody"
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_what_was_sent_is_told_where_the_daemon_goes_in_between(home: Daemon, form: tuple[str, ...]) -> None:
+    Breaking(home.socket, takes=1)
+    sent = home.ctl("send", "ann,bob,cid", "--no-spawn-daemon", *form, "--", "hello")
+    assert sent.code == 3, sent
+    assert "bob: no daemon is running" in sent.err
+    assert "cid: no daemon is running" in sent.err
+    if form:
+        told = {one["agent"]: one for one in sent.json["tasks"]}
+        assert told["ann"]["task"]["id"] == TASK["id"]
+        assert {told[name]["error"]["code"] for name in ("bob", "cid")} == {"NO_DAEMON"}
+    else:
+        assert sent.out == f"{TASK['id']}\tann\n"
 
 
 @pytest.mark.parametrize("breaks", [1, pytest.param(2, marks=pytest.mark.night)])

@@ -1,15 +1,18 @@
 """Worktrees on a real git: made, listed, compared, merged and removed, and no work is lost by any of it."""
 
+import fcntl
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from synapsed.errors import EXIT_CODES, NameTaken, SynapsedError, UnknownProfile
+from synapsed.config.paths import Paths
+from synapsed.errors import EXIT_CODES, Busy, NameTaken, SynapsedError, UnknownProfile
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import FakeDaemon, agent
 from tests.synapsectl.pty_tool import PtyTool
@@ -391,3 +394,44 @@ def test_what_an_agent_wrote_is_harmless_on_a_terminal(repo: Repo, daemon: FakeD
     assert shown.end() == 0
     assert b"\x1b]0;" not in shown.shown
     shown.close()
+
+
+def test_one_in_which_a_program_lives_without_a_daemon_stays(repo: Repo, daemon: FakeDaemon, ctl: Ctl) -> None:
+    assert ctl("start", "dummy", "--worktree", "login").code == 0
+    daemon.die()
+    folder = Paths.from_environ().state / "agents" / "synapse-dummy-8190"
+    folder.mkdir(parents=True)
+    noted = {"agent": {"name": "ann", "cwd": str(repo.tree("login"))}}
+    (folder / "launch.json").write_text(json.dumps(noted))
+    with (folder / "keeper.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        refused = ctl("worktree", "remove", "login", "--force")
+        assert (refused.code, "ann runs in" in refused.err) == (6, True), refused
+        assert repo.tree("login").is_dir()
+        assert json.loads(ctl("worktree", "list", "--json").out)[0]["agent"] == "ann"
+    assert ctl("worktree", "remove", "login", "--force").code == 0
+
+
+def interrupt() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_ctrl_c_in_a_start_leaves_no_worktree(repo: Repo, daemon: FakeDaemon, ctl: Ctl) -> None:
+    daemon.on_start = interrupt
+    assert ctl("start", "dummy", "--worktree", "login").code == 130
+    assert not repo.tree("login").exists()
+    assert repo.git("branch", "--list", "login") == ""
+
+
+def test_ctrl_c_in_the_set_up_leaves_no_worktree(repo: Repo, daemon: FakeDaemon, ctl: Ctl) -> None:
+    assert ctl("start", "dummy", "--worktree", "login", "--setup", f"kill -INT {os.getpid()}").code == 130
+    assert not repo.tree("login").exists()
+    assert ("POST", "/control/start") not in [request[:2] for request in daemon.requests]
+
+
+def test_the_worktree_of_an_agent_that_goes_on_stays(repo: Repo, daemon: FakeDaemon, ctl: Ctl) -> None:
+    daemon.on_start = interrupt
+    daemon.refuse("POST", "/control/agents/synapse-dummy-8190/stop", Busy("not now"))
+    ended = ctl("start", "dummy", "--worktree", "login")
+    assert (ended.code, "dummy goes on" in ended.err) == (130, True)
+    assert repo.tree("login").is_dir()

@@ -33,15 +33,25 @@ def worktree_for(args: argparse.Namespace, ctx: CommandContext, folder: str) -> 
         raise UsageError(f"{known.path} is gone: 'synapsectl worktree remove {known.name}' forgets it")
     worktree = known or _made(args, ctx, repository)
     question = "the repository's own set-up command is {}: run it?"
-    repository.set_up(worktree, args.setup, ctx.own_environment, lambda command: ctx.asks(question.format(command)))
+    try:
+        repository.set_up(worktree, args.setup, ctx.own_environment, lambda command: ctx.asks(question.format(command)))
+    except KeyboardInterrupt:
+        if known is None:
+            _take_back(repository, worktree)
+        raise
     inside = worktree.path / Path(folder).relative_to(repository.here.folder)
     try:
         yield str(inside if inside.resolve().is_relative_to(worktree.path) and inside.is_dir() else worktree.path)
-    except CtlError as error:
-        if known is None and not isinstance(error, MAY_RUN):
-            with suppress(CtlError):
-                repository.remove(worktree, force=False)
+    except (CtlError, KeyboardInterrupt) as error:
+        may_run = isinstance(error, MAY_RUN) or (isinstance(error, KeyboardInterrupt) and bool(error.args))
+        if known is None and not may_run:  # an interrupt with words says that the agent may go on
+            _take_back(repository, worktree)
         raise
+
+
+def _take_back(repository: Repository, worktree: Worktree) -> None:
+    with suppress(CtlError):
+        repository.remove(worktree, force=False)
 
 
 def _made(args: argparse.Namespace, ctx: CommandContext, repository: Repository) -> Worktree:

@@ -7,6 +7,7 @@ from typing import Any
 
 from synapsectl.context import CommandContext
 from synapsectl.errors import DONE, REFUSED, CtlError, NoDaemon
+from synapsectl.living_agents import living
 from synapsectl.parsing import SubVerb, of_all, of_one
 from synapsed.parts.worktrees.ctl.checkout import Repository, Worktree, ahead, base_of
 from synapsed.parts.worktrees.ctl.git import Git
@@ -142,11 +143,11 @@ def _remove(args: argparse.Namespace, ctx: CommandContext) -> int:
 
 
 def _agents_in(path: Path, ctx: CommandContext) -> list[dict[str, Any]]:
-    """Returns the running daemon's agents in that folder; empty without a daemon."""
+    """Returns the daemon's agents in that folder; without a daemon those whose programs live on."""
     try:
         agents = ctx.client.get("/agents")
     except NoDaemon:
-        return []
+        agents = [{**agent, "state": "running", "activity": "unknown"} for agent in living(ctx) if agent["cwd"]]
     return [agent for agent in agents if Path(agent["cwd"]).resolve().is_relative_to(path)]
 
 
