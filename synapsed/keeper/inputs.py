@@ -6,7 +6,9 @@ about to be written, `{"id", "written", "offset"}` that it was written, or how m
 disk before the first byte reaches the program. Nothing is fsynced: the page cache outlives the keeper, and a crash of
 the machine that loses it ends the program too. A torn last line is dropped on loading.
 
-Memory and file are bounded: the newest REMEMBERED inputs are known, older ones are forgotten.
+Memory and file are bounded: the newest REMEMBERED inputs are known, older ones are forgotten. Answers to the program's
+queries, which can come by the thousand, are kept apart: their ids are `query.N`, where N is the query's offset in the
+output, and grows. Only the newest is remembered; those before it count as written.
 """
 
 import errno
@@ -40,6 +42,12 @@ class Entry:
         self.offset = offset
 
 
+def _query_offset(input_id: str) -> int | None:
+    """Returns the offset in the id of an answer to a query; None if it is the id of another input."""
+    kind, _, offset = input_id.partition(".")
+    return int(offset) if kind == "query" and offset.isdecimal() else None
+
+
 class Journal:
     """The journal of one launch."""
 
@@ -48,17 +56,24 @@ class Journal:
         self._path = path
         self._launch_id = launch_id
         self._entries: dict[str, Entry] = {}
+        self._answers: dict[str, Entry] = {}  # the newest answer to a query, if there was any
+        self._answered = -1  # the highest offset of a query that was answered
         self._lines = 0
         self._fd = -1
         self._load()
         self._rewrite()
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._entries) + len(self._answers)
 
     def get(self, input_id: str) -> Entry | None:
-        """Returns the entry of an input that was begun, if it is still remembered."""
-        return self._entries.get(input_id)
+        """Returns the entry of an input that was begun, if it is still remembered; of an answer to a query that is not,
+        an entry without bytes."""
+        offset = _query_offset(input_id)
+        if offset is None:
+            return self._entries.get(input_id)
+        known = self._answers.get(input_id)
+        return Entry(0, offset, offset=offset) if known is None and offset <= self._answered else known
 
     def begin(self, input_id: str, length: int, at: int) -> Entry:
         """Records that an input is about to be written. Raises OSError: then the input must not be written."""
@@ -84,9 +99,13 @@ class Journal:
             self._fd = -1
 
     def _remember(self, input_id: str, entry: Entry) -> Entry:
-        self._entries[input_id] = entry
-        while len(self._entries) > REMEMBERED:
-            del self._entries[next(iter(self._entries))]
+        known, limit = self._entries, REMEMBERED
+        if (offset := _query_offset(input_id)) is not None:
+            known, limit = self._answers, 1
+            self._answered = max(self._answered, offset)
+        known[input_id] = entry
+        while len(known) > limit:
+            del known[next(iter(known))]
         return entry
 
     def _append(self, record: dict[str, object]) -> None:
@@ -101,7 +120,7 @@ class Journal:
 
     def _rewrite(self) -> None:
         lines = [_line({"format": _FORMAT, "launch_id": self._launch_id})]
-        for input_id, entry in self._entries.items():
+        for input_id, entry in (*self._entries.items(), *self._answers.items()):
             lines.append(_line({"id": input_id, "length": entry.length, "at": entry.at}))
             if entry.offset is not None:
                 lines.append(_line({"id": input_id, "written": entry.written, "offset": entry.offset}))
@@ -136,9 +155,10 @@ class Journal:
             return
         if isinstance(length, int) and isinstance(at, int):
             self._remember(input_id, Entry(length, at))
-        elif input_id in self._entries and isinstance(written, int) and isinstance(offset, int):
-            self._entries[input_id].written = written
-            self._entries[input_id].offset = offset
+        elif isinstance(written, int) and isinstance(offset, int):
+            entry = self._entries.get(input_id) or self._answers.get(input_id)
+            if entry is not None:
+                entry.written, entry.offset = written, offset
 
 
 def _write_all(fd: int, data: bytes, path: str) -> None:
