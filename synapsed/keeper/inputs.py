@@ -270,46 +270,81 @@ class InputQueue:
 
 
 class LineCheck:
-    """Watches for lines that a terminal in canonical mode would cut, over several inputs."""
+    """Watches for lines that a terminal in canonical mode would cut, over several inputs.
 
-    __slots__ = ("_ends", "_fd", "_open", "hides")
+    The length is never too small: an erase key takes back one byte here, and a whole character or word there. Keys that
+    interrupt or erase pass at any length, as they do in the kernel.
+    """
+
+    __slots__ = ("_fd", "_ignored", "_kinds", "_open", "_quote", "_quoted", "hides")
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self._ends: set[bytes] = set()  # what ends a line besides NL; empty while the terminal takes no lines
+        self._kinds = b""  # a table: what begins a new line is NL, what erases is CR; empty while there are no lines
+        self._ignored = b""  # keys that neither are in a line nor change it
+        self._quote = b""  # the key whose next one is text, whichever it is
+        self._quoted = b""  # this key, if an earlier input ended with it
         self._open = 0  # bytes of the line that earlier inputs began and did not end
         self.hides = False
         """True if the terminal was in canonical mode without echo at the last look: the text is meant to be secret."""
 
     def refuses(self, data: bytes) -> int | None:
-        """Returns the length of the longest line if the terminal would cut it, else None.
-
-        A line ends with NL, CR, or the terminal's own end-of-line and end-of-file characters.
-        """
+        """Returns the length of the longest line if the terminal would cut it, else None."""
         import termios
 
-        self._ends = set()
+        self._kinds = b""
         try:
             attributes = termios.tcgetattr(self._fd)
         except termios.error:
             return None
         self.hides = attributes[3] & (termios.ICANON | termios.ECHO) == termios.ICANON
         if not attributes[3] & termios.ICANON:
-            self._open = 0
+            self._open, self._quoted = 0, b""
             return None
-        ends = {attributes[6][index] for index in (termios.VEOL, termios.VEOL2, termios.VEOF)} | {b"\r"}
-        self._ends = ends - {b"\0", b"\n"}
-        longest = max(self._lengths(data))
+        self._look(attributes[0], attributes[3], attributes[6])
+        longest, _ = self._lengths(data)
         return longest if longest > MAX_LINE else None
 
     def wrote(self, data: bytes) -> None:
         """Notes that so much was written of the input that was asked about last."""
-        if self._ends:
-            self._open = self._lengths(data)[-1]
+        if self._kinds and data:
+            _, self._open = self._lengths(data)
+            self._quoted = self._quote if self._quote and data.endswith(self._quote) else b""
+            self._open -= len(self._quoted)  # it is counted with the next key
 
-    def _lengths(self, data: bytes) -> list[int]:
-        """Returns the lengths of the open line and of those that follow; the last stays open."""
-        for end in self._ends:
-            data = data.replace(end, b"\n")
-        first, *others = data.split(b"\n")
-        return [self._open + len(first), *map(len, others)]
+    def _look(self, input_flags: int, flags: int, keys: list[bytes]) -> None:
+        """Notes what each key does now. A key that is 0 is switched off."""
+        import termios as t
+
+        kinds = bytearray(range(256))
+        begins = [t.VEOL, t.VEOL2, t.VEOF, t.VKILL]
+        ignored = [t.VSTART, t.VSTOP] if input_flags & t.IXON else []
+        if flags & t.ISIG:  # with the signal, the terminal drops the line, unless it must not flush
+            (ignored if flags & t.NOFLSH else begins).extend((t.VINTR, t.VQUIT, t.VSUSP))
+        kinds[13] = 10 if input_flags & (t.ICRNL | t.IGNCR) == t.ICRNL else _TEXT[0]
+        for index in begins:
+            kinds[keys[index][0]] = 10
+        for index in (t.VERASE, t.VWERASE) if flags & t.IEXTEN else (t.VERASE,):
+            kinds[keys[index][0]] = 13
+        kinds[0] = _TEXT[0]
+        self._kinds = bytes(kinds)
+        self._ignored = b"".join(keys[index] for index in ignored).replace(b"\0", b"")
+        self._quote = keys[t.VLNEXT].replace(b"\0", b"") if flags & t.IEXTEN else b""
+
+    def _lengths(self, data: bytes) -> tuple[int, int]:
+        """Returns the greatest length of a line while `data` is written, and the length of the last one, which stays
+        open."""
+        if self._quote:
+            first, *others = (self._quoted + data).split(self._quote)
+            data = first + b"".join(_TEXT + text[1:] for text in others)
+        longest = length = self._open
+        for number, line in enumerate(data.translate(self._kinds, self._ignored).split(b"\n")):
+            length = 0 if number else length
+            for erased, text in enumerate(line.split(b"\r")):
+                length = max(0, length - 1 if erased else length) + len(text)
+                longest = max(longest, length)
+        return longest, length
+
+
+_TEXT = b"x"
+"""Stands for any byte of a line."""
