@@ -450,14 +450,17 @@ class Viewers:
         viewer = Viewer(self, cols=cols, rows=rows, read_only=read_only, keep_size=keep_size)
         if not read_only:
             self._sign()
-        if not (read_only or (keep_size and len(self))):
-            self._joining += 1
-            try:
+        takes_window = not (read_only or (keep_size and len(self)))
+        self._joining += takes_window
+        try:
+            if takes_window:
                 await self._use(viewer)
-            finally:
-                self._joining -= 1
-        viewer.fits = self.fits(cols, rows)
-        self._viewers.append(viewer)
+            viewer.fits = self.fits(cols, rows)
+            self._viewers.append(viewer)
+        finally:
+            self._joining -= takes_window
+            if viewer not in self._viewers:
+                self.leave(viewer)  # gives the window back
         return viewer
 
     async def typed(self, viewer: Viewer, data: bytes) -> None:

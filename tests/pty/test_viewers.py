@@ -389,6 +389,32 @@ async def test_who_comes_counts_while_the_window_takes_the_size(*, lost: bool) -
     assert len(program.viewers) == (0 if lost else 1)
 
 
+@pytest.mark.parametrize("cancelled", [False, True])
+async def test_who_does_not_come_to_be_there_gives_the_window_back(*, cancelled: bool) -> None:
+    program, asked = Program(), asyncio.Event()
+    resized = program.resize
+
+    async def resize(cols: int, rows: int) -> None:
+        await resized(cols, rows)  # the size is known before the keeper has answered
+        assert not other.fits
+        asked.set()
+        if not cancelled:
+            raise KeeperLost("the keeper is gone")
+        await asyncio.Event().wait()
+
+    other = await program.viewers.join(cols=COLS, rows=ROWS, read_only=False)
+    program.resize = resize  # type: ignore[method-assign]
+    joining = asyncio.create_task(program.viewers.join(cols=COLS + 9, rows=ROWS, read_only=False))
+    await asked.wait()
+    joining.cancel()
+    with contextlib.suppress(KeeperLost, asyncio.CancelledError):
+        await joining
+    assert (len(program.viewers), other.fits) == (1, True)
+    program.resize = resized  # type: ignore[method-assign]
+    await other.resize(COLS + 1, ROWS)
+    assert other.fits, "the window is that of the one that is there"
+
+
 async def test_a_window_that_has_the_size_of_who_comes_is_left_as_it_is() -> None:
     """To ask the keeper and the emulator takes a quarter of the time to the first screen."""
     program, sizes = Program(), list[tuple[int, int]]()
