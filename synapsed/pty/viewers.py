@@ -23,7 +23,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Protocol
 
-from synapsed.errors import Forbidden
+from synapsed.errors import Forbidden, KeeperLost
 from synapsed.interfaces import TypedLine
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.records import Checkpoint
@@ -166,7 +166,13 @@ class Viewer:
             self._wake.clear()
             if self._behind:
                 self._handing = True
-                yield await self.redraw()
+                try:
+                    drawn = await self.redraw()
+                except KeeperLost:
+                    if self._ended:
+                        return  # nothing is drawn any more
+                    raise
+                yield drawn
                 self._handing = False
                 switched, self._switched = self._switched, False
                 if self._notice or switched or not self.fits:
@@ -178,7 +184,7 @@ class Viewer:
                 self._handing = True
                 yield data
                 self._handing = False
-            if self._ended and not self._waiting:
+            if self._ended and not (self._waiting or self._behind):
                 return
 
     def keep_one_screen(self) -> None:

@@ -247,6 +247,32 @@ async def test_a_viewer_of_another_size_is_drawn_and_never_fed() -> None:
     assert rows(terminal) == ("new", "", "")
 
 
+@pytest.mark.parametrize("shown", ["cropped", "below a notice"])
+@pytest.mark.parametrize("gone", [False, True])
+async def test_the_last_words_are_drawn_for_who_gets_redrawn_screens(shown: str, *, gone: bool) -> None:
+    """They came while the viewer waited until its next picture was due."""
+    program = Program()
+    program.viewers.resize(COLS, ROWS)
+    cols = COLS + (shown == "cropped")
+    viewer = await program.viewers.join(cols=cols, rows=ROWS, read_only=True)
+    if shown != "cropped":
+        viewer.notice("hint", stays=True)
+    seen, stream = Screen(cols, ROWS), viewer.output()
+    program.prints(b"$ make\r\n")
+    seen.feed(await anext(stream))
+    program.prints(b"FATAL\r\n")
+    program.viewers.end()
+    if gone:
+        program.pane = program.redraw = nothing_is_drawn  # type: ignore[assignment]
+    for drawn in [drawn async for drawn in stream]:
+        seen.feed(drawn)
+    assert rows(seen)[:2] == ("$ make", "" if gone else "FATAL")
+
+
+async def nothing_is_drawn(*_: object, **__: object) -> Redraw:
+    raise KeeperLost("the screen is not drawn any more")
+
+
 async def test_whoever_types_gets_the_window_and_the_stream() -> None:
     program = Program()
     first = await program.viewers.join(cols=COLS, rows=ROWS, read_only=False)
