@@ -1,6 +1,7 @@
 """Passes a person's keys to the program: typed at an attached terminal (a viewer), or pressed by name.
 
-While a message or an answer is being typed, the person's keys wait, so that the two are never mixed.
+While a message or an answer is being typed, the person's keys wait, so that the two are never mixed. If it takes too
+long, only the keys that interrupt are typed, and all others are refused.
 """
 
 import asyncio
@@ -30,12 +31,19 @@ PRESS_WAIT_S = 3.0
 """Seconds that keys wait for a message that is being typed."""
 
 
+INTERRUPTS = (b"\x1b", b"\x03")
+"""Esc and Ctrl-C, which interrupt whatever the profile says."""
+
+_BUSY = "a message or an answer is being typed there just now"
+
+
 class PersonKeys:
     """A person's keys at one program. All methods that type raise KeeperLost while the link is not open."""
 
     def __init__(self, terminal: LinkedTerminal, driver: Driver, stopping: Stopping) -> None:
         spec = terminal.profile.delivery
         self._patience = (spec.settle_max_ms + 2 * spec.accept_ms) / 1000 + TAKE_BACK_S
+        self._interrupts = (*INTERRUPTS, (terminal.profile.interrupt.keys or "").encode())
         self._session = terminal.session
         self._keyboard = terminal.session.keyboard
         self._stage = terminal.stage
@@ -60,9 +68,12 @@ class PersonKeys:
         return await self._driver.perform(self._keyboard.erase())
 
     async def type(self, data: bytes) -> None:
+        """Types `data`. Raises NotReady if a message or answer is typed for too long, and `data` is a key that does not
+        interrupt; reports of the terminal are no keys."""
         # Only then is a look needed: it would take most of the time between a key and the program.
-        if self.busy():
-            await self._driver.looks.until(self._free, self._patience)
+        busy = self.busy() and not await self._driver.looks.until(self._free, self._patience)
+        if busy and not (as_bytes(data) in self._interrupts or are_reports(data)):
+            raise NotReady(f"{_BUSY}: what you typed was left out, only Esc and Ctrl-C pass; try again in a moment")
         self._touched(data)
         await self._keeper().write(data)
         self._typed(data)
@@ -88,7 +99,7 @@ class PersonKeys:
                 await asyncio.sleep(PRESS_GAP_S)
             if not await self._driver.looks.until(self._free, PRESS_WAIT_S):
                 left = f" ({number} of {len(presses)} keys were pressed)" if number else ""
-                raise NotReady(f"a message or an answer is being typed there just now{left}: try again in a moment")
+                raise NotReady(f"{_BUSY}{left}: try again in a moment")
             await self.type(data)
 
     def busy(self) -> bool:
