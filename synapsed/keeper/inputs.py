@@ -6,9 +6,8 @@ about to be written, `{"id", "written", "offset"}` that it was written, or how m
 disk before the first byte reaches the program. Nothing is fsynced: the page cache outlives the keeper, and a crash of
 the machine that loses it ends the program too. A torn last line is dropped on loading.
 
-Memory and file are bounded: the newest REMEMBERED inputs are known, older ones are forgotten. Answers to the program's
-queries, which can come by the thousand, are kept apart: their ids are `query.N`, where N is the query's offset in the
-output, and grows. Only the newest is remembered; those before it count as written.
+Memory and file are bounded: the newest REMEMBERED inputs are known, older ones are forgotten. Of the answers to queries
+of the program (`query.N`; N is the query's offset, and grows) only the highest N is known: those below are written.
 """
 
 import errno
@@ -56,7 +55,6 @@ class Journal:
         self._path = path
         self._launch_id = launch_id
         self._entries: dict[str, Entry] = {}
-        self._answers: dict[str, Entry] = {}  # the newest answer to a query, if there was any
         self._answered = -1  # the highest offset of a query that was answered
         self._lines = 0
         self._fd = -1
@@ -64,16 +62,13 @@ class Journal:
         self._rewrite()
 
     def __len__(self) -> int:
-        return len(self._entries) + len(self._answers)
+        return len(self._entries)
 
     def get(self, input_id: str) -> Entry | None:
-        """Returns the entry of an input that was begun, if it is still remembered; of an answer to a query that is not,
-        an entry without bytes."""
-        offset = _query_offset(input_id)
-        if offset is None:
-            return self._entries.get(input_id)
-        known = self._answers.get(input_id)
-        return Entry(0, offset, offset=offset) if known is None and offset <= self._answered else known
+        """Returns the entry of an input that was begun, if it is still remembered; an empty one of a query's answer."""
+        if (offset := _query_offset(input_id)) is not None and offset <= self._answered:
+            return Entry(0, offset, offset=offset)
+        return self._entries.get(input_id)
 
     def begin(self, input_id: str, length: int, at: int) -> Entry:
         """Records that an input is about to be written. Raises OSError: then the input must not be written."""
@@ -99,13 +94,12 @@ class Journal:
             self._fd = -1
 
     def _remember(self, input_id: str, entry: Entry) -> Entry:
-        known, limit = self._entries, REMEMBERED
         if (offset := _query_offset(input_id)) is not None:
-            known, limit = self._answers, 1
             self._answered = max(self._answered, offset)
-        known[input_id] = entry
-        while len(known) > limit:
-            del known[next(iter(known))]
+            return entry
+        self._entries[input_id] = entry
+        while len(self._entries) > REMEMBERED:
+            del self._entries[next(iter(self._entries))]
         return entry
 
     def _append(self, record: dict[str, object]) -> None:
@@ -120,7 +114,9 @@ class Journal:
 
     def _rewrite(self) -> None:
         lines = [_line({"format": _FORMAT, "launch_id": self._launch_id})]
-        for input_id, entry in (*self._entries.items(), *self._answers.items()):
+        if self._answered >= 0:
+            lines.append(_line({"id": f"query.{self._answered}", "length": 0, "at": self._answered}))
+        for input_id, entry in self._entries.items():
             lines.append(_line({"id": input_id, "length": entry.length, "at": entry.at}))
             if entry.offset is not None:
                 lines.append(_line({"id": input_id, "written": entry.written, "offset": entry.offset}))
@@ -155,10 +151,9 @@ class Journal:
             return
         if isinstance(length, int) and isinstance(at, int):
             self._remember(input_id, Entry(length, at))
-        elif isinstance(written, int) and isinstance(offset, int):
-            entry = self._entries.get(input_id) or self._answers.get(input_id)
-            if entry is not None:
-                entry.written, entry.offset = written, offset
+        elif input_id in self._entries and isinstance(written, int) and isinstance(offset, int):
+            self._entries[input_id].written = written
+            self._entries[input_id].offset = offset
 
 
 def _write_all(fd: int, data: bytes, path: str) -> None:
@@ -270,81 +265,60 @@ class InputQueue:
 
 
 class LineCheck:
-    """Watches for lines that a terminal in canonical mode would cut, over several inputs.
-
-    The length is never too small: an erase key takes back one byte here, and a whole character or word there. Keys that
-    interrupt or erase pass at any length, as they do in the kernel.
-    """
+    """Watches for lines that a terminal in canonical mode would cut, over several inputs. A line's length is never too
+    small: an erase key takes back one byte here, and a whole character or word there."""
 
     __slots__ = ("_fd", "_ignored", "_kinds", "_open", "_quote", "_quoted", "hides")
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self._kinds = b""  # a table: what begins a new line is NL, what erases is CR; empty while there are no lines
-        self._ignored = b""  # keys that neither are in a line nor change it
-        self._quote = b""  # the key whose next one is text, whichever it is
-        self._quoted = b""  # this key, if an earlier input ended with it
+        self._kinds = b""  # a table: what ends or drops a line is NL, what erases is CR; empty while there are no lines
+        self._ignored = b""  # keys that are not in the line and do not change it
+        self._quote = self._quoted = b""  # the key whose next one is text; the same if an earlier input ended with it
         self._open = 0  # bytes of the line that earlier inputs began and did not end
         self.hides = False
         """True if the terminal was in canonical mode without echo at the last look: the text is meant to be secret."""
 
     def refuses(self, data: bytes) -> int | None:
-        """Returns the length of the longest line if the terminal would cut it, else None."""
-        import termios
+        """Returns the length of the longest line if the terminal would cut it. Keys that interrupt or erase pass."""
+        import termios as t
 
         self._kinds = b""
         try:
-            attributes = termios.tcgetattr(self._fd)
-        except termios.error:
+            inputs, _, _, flags, _, _, keys = t.tcgetattr(self._fd)
+        except t.error:
             return None
-        self.hides = attributes[3] & (termios.ICANON | termios.ECHO) == termios.ICANON
-        if not attributes[3] & termios.ICANON:
+        self.hides = flags & (t.ICANON | t.ECHO) == t.ICANON
+        if not flags & t.ICANON:
             self._open, self._quoted = 0, b""
             return None
-        self._look(attributes[0], attributes[3], attributes[6])
-        longest, _ = self._lengths(data)
-        return longest if longest > MAX_LINE else None
+        ends = keys[t.VEOL] + keys[t.VEOL2] + keys[t.VEOF] + keys[t.VKILL]
+        ignored = keys[t.VSTART] + keys[t.VSTOP] if inputs & t.IXON else b""
+        if flags & t.ISIG:  # with the signal, the terminal drops the line, unless it must not flush
+            signals = keys[t.VINTR] + keys[t.VQUIT] + keys[t.VSUSP]
+            ends, ignored = (ends, ignored + signals) if flags & t.NOFLSH else (ends + signals, ignored)
+        extended = bool(flags & t.IEXTEN)
+        erases, quote = keys[t.VERASE] + keys[t.VWERASE] * extended, keys[t.VLNEXT] * extended
+        enter = b"\n" if inputs & (t.ICRNL | t.IGNCR) == t.ICRNL else b"x"
+        kinds = enter + b"\n" * len(ends) + b"\r" * len(erases) + b"x"
+        self._kinds = bytes.maketrans(b"\r" + ends + erases + b"\0", kinds)  # a key that is 0 is switched off
+        self._ignored, self._quote = ignored.replace(b"\0", b""), quote.replace(b"\0", b"")
+        return longest if (longest := self._lengths(data)[0]) > MAX_LINE else None
 
     def wrote(self, data: bytes) -> None:
         """Notes that so much was written of the input that was asked about last."""
         if self._kinds and data:
-            _, self._open = self._lengths(data)
-            self._quoted = self._quote if self._quote and data.endswith(self._quote) else b""
-            self._open -= len(self._quoted)  # it is counted with the next key
-
-    def _look(self, input_flags: int, flags: int, keys: list[bytes]) -> None:
-        """Notes what each key does now. A key that is 0 is switched off."""
-        import termios as t
-
-        kinds = bytearray(range(256))
-        begins = [t.VEOL, t.VEOL2, t.VEOF, t.VKILL]
-        ignored = [t.VSTART, t.VSTOP] if input_flags & t.IXON else []
-        if flags & t.ISIG:  # with the signal, the terminal drops the line, unless it must not flush
-            (ignored if flags & t.NOFLSH else begins).extend((t.VINTR, t.VQUIT, t.VSUSP))
-        kinds[13] = 10 if input_flags & (t.ICRNL | t.IGNCR) == t.ICRNL else _TEXT[0]
-        for index in begins:
-            kinds[keys[index][0]] = 10
-        for index in (t.VERASE, t.VWERASE) if flags & t.IEXTEN else (t.VERASE,):
-            kinds[keys[index][0]] = 13
-        kinds[0] = _TEXT[0]
-        self._kinds = bytes(kinds)
-        self._ignored = b"".join(keys[index] for index in ignored).replace(b"\0", b"")
-        self._quote = keys[t.VLNEXT].replace(b"\0", b"") if flags & t.IEXTEN else b""
+            quoted = self._quote if self._quote and data.endswith(self._quote) else b""
+            self._open, self._quoted = self._lengths(data)[1] - len(quoted), quoted  # it counts with the next key
 
     def _lengths(self, data: bytes) -> tuple[int, int]:
-        """Returns the greatest length of a line while `data` is written, and the length of the last one, which stays
-        open."""
+        """Returns the greatest length of a line while `data` is written, and that of the line that stays open."""
         if self._quote:
             first, *others = (self._quoted + data).split(self._quote)
-            data = first + b"".join(_TEXT + text[1:] for text in others)
-        longest = length = self._open
+            data = first + b"".join(b"x" + text[1:] for text in others)
+        longest, length = 0, self._open
         for number, line in enumerate(data.translate(self._kinds, self._ignored).split(b"\n")):
-            length = 0 if number else length
             for erased, text in enumerate(line.split(b"\r")):
-                length = max(0, length - 1 if erased else length) + len(text)
-                longest = max(longest, length)
+                length = max(0, length - 1) if erased else 0 if number else length
+                longest = max(longest, length := length + len(text))
         return longest, length
-
-
-_TEXT = b"x"
-"""Stands for any byte of a line."""

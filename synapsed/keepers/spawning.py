@@ -109,11 +109,10 @@ class Child:
 
 
 def _scratch() -> IO[bytes]:
-    """Returns a new file without a name, in memory where that is possible: the folder for such files, which `tempfile`
-    remembers, may be gone by now."""
+    """Returns a new file without a name; in memory where that can be, since the folder for files may be gone."""
     if sys.platform == "linux":
         return open(os.memfd_create("errors"), "w+b")
-    tempfile.tempdir = None  # found again
+    tempfile.tempdir = None  # the folder is found again
     return tempfile.TemporaryFile()
 
 

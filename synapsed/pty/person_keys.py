@@ -31,19 +31,13 @@ PRESS_WAIT_S = 3.0
 """Seconds that keys wait for a message that is being typed."""
 
 
-INTERRUPTS = (b"\x1b", b"\x03")
-"""Esc and Ctrl-C, which interrupt whatever the profile says."""
-
-_BUSY = "a message or an answer is being typed there just now"
-
-
 class PersonKeys:
     """A person's keys at one program. All methods that type raise KeeperLost while the link is not open."""
 
     def __init__(self, terminal: LinkedTerminal, driver: Driver, stopping: Stopping) -> None:
         spec = terminal.profile.delivery
         self._patience = (spec.settle_max_ms + 2 * spec.accept_ms) / 1000 + TAKE_BACK_S
-        self._interrupts = (*INTERRUPTS, (terminal.profile.interrupt.keys or "").encode())
+        self._interrupts = (b"\x1b", b"\x03", (terminal.profile.interrupt.keys or "").encode())
         self._session = terminal.session
         self._keyboard = terminal.session.keyboard
         self._stage = terminal.stage
@@ -68,12 +62,13 @@ class PersonKeys:
         return await self._driver.perform(self._keyboard.erase())
 
     async def type(self, data: bytes) -> None:
-        """Types `data`. Raises NotReady if a message or answer is typed for too long, and `data` is a key that does not
-        interrupt; reports of the terminal are no keys."""
+        """Types `data`. Raises NotReady if a message is typed for too long, unless `data` interrupts or is a report."""
         # Only then is a look needed: it would take most of the time between a key and the program.
         busy = self.busy() and not await self._driver.looks.until(self._free, self._patience)
         if busy and not (as_bytes(data) in self._interrupts or are_reports(data)):
-            raise NotReady(f"{_BUSY}: what you typed was left out, only Esc and Ctrl-C pass; try again in a moment")
+            raise NotReady(
+                "a message or an answer is being typed there: your keys were left out, only Esc and Ctrl-C pass"
+            )
         self._touched(data)
         await self._keeper().write(data)
         self._typed(data)
@@ -99,7 +94,7 @@ class PersonKeys:
                 await asyncio.sleep(PRESS_GAP_S)
             if not await self._driver.looks.until(self._free, PRESS_WAIT_S):
                 left = f" ({number} of {len(presses)} keys were pressed)" if number else ""
-                raise NotReady(f"{_BUSY}{left}: try again in a moment")
+                raise NotReady(f"a message or an answer is being typed there just now{left}: try again in a moment")
             await self.type(data)
 
     def busy(self) -> bool:

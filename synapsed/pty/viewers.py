@@ -51,7 +51,6 @@ NOTICE_S = 3.0
 NOTICE_EVERY_S = 0.1
 """Seconds between two redraws of the screen below a notice, while the program writes."""
 
-
 PANE_EVERY_S = 1 / 30
 """Least number of seconds between two redraws for a viewer of another size."""
 
@@ -167,12 +166,10 @@ class Viewer:
             if self._behind:
                 self._handing = True
                 try:
-                    drawn = await self.redraw()
+                    yield await self.redraw()
                 except KeeperLost:
-                    if self._ended:
-                        return  # nothing is drawn any more
-                    raise
-                yield drawn
+                    if not self._ended:  # at the end, the screen may be gone
+                        raise
                 self._handing = False
                 switched, self._switched = self._switched, False
                 if self._notice or switched or not self.fits:
