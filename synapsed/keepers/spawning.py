@@ -10,7 +10,6 @@ import contextlib
 import ctypes
 import os
 import signal
-import sys
 import tempfile
 import threading
 import time
@@ -110,7 +109,7 @@ class Child:
 
 def _scratch() -> IO[bytes]:
     """Returns a new file without a name; in memory where that can be, since the folder for files may be gone."""
-    if sys.platform == "linux":
+    if hasattr(os, "memfd_create"):
         return open(os.memfd_create("errors"), "w+b")
     tempfile.tempdir = None  # the folder is found again
     return tempfile.TemporaryFile()
