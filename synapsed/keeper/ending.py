@@ -54,7 +54,7 @@ class Ending:
         self.stopping = True
         if self._gone_at is not None:
             return
-        self._term_due = self._kill_at is None
+        self._term_due = self._term_due or self._kill_at is None
         kill_at = now + grace
         self._kill_at = kill_at if self._kill_at is None else min(self._kill_at, kill_at)
         self.deadline = now

@@ -6,7 +6,8 @@ about to be written, `{"id", "written", "offset"}` that it was written, or how m
 disk before the first byte reaches the program. Nothing is fsynced: the page cache outlives the keeper, and a crash of
 the machine that loses it ends the program too. A torn last line is dropped on loading.
 
-Memory and file are bounded: the newest REMEMBERED inputs are known, older ones are forgotten.
+Memory and file are bounded: the newest REMEMBERED inputs are known, older ones are forgotten. Of the answers to queries
+of the program (`query.N`; N is the query's offset, and grows) only the highest N is known: those below are written.
 """
 
 import errno
@@ -40,6 +41,12 @@ class Entry:
         self.offset = offset
 
 
+def _query_offset(input_id: str) -> int | None:
+    """Returns the offset in the id of an answer to a query; None if it is the id of another input."""
+    kind, _, offset = input_id.partition(".")
+    return int(offset) if kind == "query" and offset.isdecimal() else None
+
+
 class Journal:
     """The journal of one launch."""
 
@@ -48,6 +55,7 @@ class Journal:
         self._path = path
         self._launch_id = launch_id
         self._entries: dict[str, Entry] = {}
+        self._answered = -1  # the highest offset of a query that was answered
         self._lines = 0
         self._fd = -1
         self._load()
@@ -57,7 +65,9 @@ class Journal:
         return len(self._entries)
 
     def get(self, input_id: str) -> Entry | None:
-        """Returns the entry of an input that was begun, if it is still remembered."""
+        """Returns the entry of an input that was begun, if it is still remembered; an empty one of a query's answer."""
+        if (offset := _query_offset(input_id)) is not None and offset <= self._answered:
+            return Entry(0, offset, offset=offset)
         return self._entries.get(input_id)
 
     def begin(self, input_id: str, length: int, at: int) -> Entry:
@@ -82,6 +92,9 @@ class Journal:
             self._fd = -1
 
     def _remember(self, input_id: str, entry: Entry) -> Entry:
+        if (offset := _query_offset(input_id)) is not None:
+            self._answered = max(self._answered, offset)
+            return entry
         self._entries[input_id] = entry
         while len(self._entries) > REMEMBERED:
             del self._entries[next(iter(self._entries))]
@@ -99,6 +112,8 @@ class Journal:
 
     def _rewrite(self) -> None:
         lines = [_line({"format": _FORMAT, "launch_id": self._launch_id})]
+        if self._answered >= 0:
+            lines.append(_line({"id": f"query.{self._answered}", "length": 0, "at": self._answered}))
         for input_id, entry in self._entries.items():
             lines.append(_line({"id": input_id, "length": entry.length, "at": entry.at}))
             if entry.offset is not None:
@@ -248,44 +263,60 @@ class InputQueue:
 
 
 class LineCheck:
-    """Watches for lines that a terminal in canonical mode would cut, over several inputs."""
+    """Watches for lines that a terminal in canonical mode would cut, over several inputs. A line's length is never too
+    small: an erase key takes back one byte here, and a whole character or word there."""
 
-    __slots__ = ("_ends", "_fd", "_open", "hides")
+    __slots__ = ("_fd", "_ignored", "_kinds", "_open", "_quote", "_quoted", "hides")
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self._ends: set[bytes] = set()  # what ends a line besides NL; empty while the terminal takes no lines
+        self._kinds = b""  # a table: what ends or drops a line is NL, what erases is CR; empty while there are no lines
+        self._ignored = b""  # keys that are not in the line and do not change it
+        self._quote = self._quoted = b""  # the key whose next one is text; the same if an earlier input ended with it
         self._open = 0  # bytes of the line that earlier inputs began and did not end
         self.hides = False
         """True if the terminal was in canonical mode without echo at the last look: the text is meant to be secret."""
 
     def refuses(self, data: bytes) -> int | None:
-        """Returns the length of the longest line if the terminal would cut it, else None. A line ends with NL, CR, or
-        the terminal's own end-of-line and end-of-file characters."""
-        import termios
+        """Returns the length of the longest line if the terminal would cut it. Keys that interrupt or erase pass."""
+        import termios as t
 
-        self._ends = set()
+        self._kinds = b""
         try:
-            attributes = termios.tcgetattr(self._fd)
-        except termios.error:
+            inputs, _, _, flags, _, _, keys = t.tcgetattr(self._fd)
+        except t.error:
             return None
-        self.hides = attributes[3] & (termios.ICANON | termios.ECHO) == termios.ICANON
-        if not attributes[3] & termios.ICANON:
-            self._open = 0
+        self.hides = flags & (t.ICANON | t.ECHO) == t.ICANON
+        if not flags & t.ICANON:
+            self._open, self._quoted = 0, b""
             return None
-        ends = {attributes[6][index] for index in (termios.VEOL, termios.VEOL2, termios.VEOF)} | {b"\r"}
-        self._ends = ends - {b"\0", b"\n"}
-        longest = max(self._lengths(data))
-        return longest if longest > MAX_LINE else None
+        ends = keys[t.VEOL] + keys[t.VEOL2] + keys[t.VEOF] + keys[t.VKILL]
+        ignored = keys[t.VSTART] + keys[t.VSTOP] if inputs & t.IXON else b""
+        if flags & t.ISIG:  # with the signal, the terminal drops the line, unless it must not flush
+            signals = keys[t.VINTR] + keys[t.VQUIT] + keys[t.VSUSP]
+            ends, ignored = (ends, ignored + signals) if flags & t.NOFLSH else (ends + signals, ignored)
+        extended = bool(flags & t.IEXTEN)
+        erases, quote = keys[t.VERASE] + keys[t.VWERASE] * extended, keys[t.VLNEXT] * extended
+        enter = b"\n" if inputs & (t.ICRNL | t.IGNCR) == t.ICRNL else b"x"
+        kinds = enter + b"\n" * len(ends) + b"\r" * len(erases) + b"x"
+        self._kinds = bytes.maketrans(b"\r" + ends + erases + b"\0", kinds)  # a key that is 0 is switched off
+        self._ignored, self._quote = ignored.replace(b"\0", b""), quote.replace(b"\0", b"")
+        return longest if (longest := self._lengths(data)[0]) > MAX_LINE else None
 
     def wrote(self, data: bytes) -> None:
         """Notes that so much was written of the input that was asked about last."""
-        if self._ends:
-            self._open = self._lengths(data)[-1]
+        if self._kinds and data:
+            quoted = self._quote if self._quote and data.endswith(self._quote) else b""
+            self._open, self._quoted = self._lengths(data)[1] - len(quoted), quoted  # it counts with the next key
 
-    def _lengths(self, data: bytes) -> list[int]:
-        """Returns the lengths of the open line and of those that follow; the last stays open."""
-        for end in self._ends:
-            data = data.replace(end, b"\n")
-        first, *others = data.split(b"\n")
-        return [self._open + len(first), *map(len, others)]
+    def _lengths(self, data: bytes) -> tuple[int, int]:
+        """Returns the greatest length of a line while `data` is written, and that of the line that stays open."""
+        if self._quote:
+            first, *others = (self._quoted + data).split(self._quote)
+            data = first + b"".join(b"x" + text[1:] for text in others)
+        longest, length = 0, self._open
+        for number, line in enumerate(data.translate(self._kinds, self._ignored).split(b"\n")):
+            for erased, text in enumerate(line.split(b"\r")):
+                length = max(0, length - 1) if erased else 0 if number else length
+                longest = max(longest, length := length + len(text))
+        return longest, length

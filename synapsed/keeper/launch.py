@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import resource
+import signal
 import socket
 import sys
 import time
@@ -26,6 +27,8 @@ _USAGE = "usage: keeper --ptyprocess DIR [--foreground] [--spec FILE]"
 def main(arguments: list[str]) -> int:
     """Runs the command line that `__main__` describes. Returns the exit status of the launching process; with
     `--foreground`, that of the keeper."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # were it ignored or blocked, as whoever started us may have it, no
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # end of a child would be seen; and with SIGTERM blocked, no stop
     try:
         ptyprocess_dir, foreground, spec_file = _options(arguments)
         spec = Spec(_read_spec(spec_file))

@@ -175,7 +175,7 @@ class ProcessLauncher:
                 f"the keeper (the process that holds its terminal) did not start within {LAUNCH_TIMEOUT_S:.0f} s:"
                 " try again, or see 'synapsectl doctor'"
             ) from None
-        except asyncio.CancelledError:
+        except BaseException:  # it was cancelled, or the child's end could not be seen: it may run
             await sweep_launch(spec.launch_id)
             raise
         if ended.code != 0:

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import IO, BinaryIO, Final
 
 AT_ONCE: Final = 8
 """Number of children that run at a time; a further one is started when one of them has ended."""
@@ -70,21 +70,19 @@ class Child:
     # --- in a thread -------------------------------------------------------------------------------------------------
 
     def _talk(self, told: bytes) -> ChildEnd:
-        with tempfile.TemporaryFile() as errors:  # unlike a pipe, a file need not be read while the child writes
-            stdin, tell = os.pipe()
-            hear, stdout = os.pipe()
-            with open(tell, "wb") as to_it, open(hear, "rb") as from_it:
-                try:
-                    self._start((stdin, stdout, errors.fileno()))
-                finally:
-                    os.close(stdin)
-                    os.close(stdout)
-                with contextlib.suppress(BrokenPipeError):  # the child has ended before it read all
-                    to_it.write(told)
-                with contextlib.suppress(BrokenPipeError):
-                    to_it.close()
-                output = from_it.read()
-                code = self._wait()
+        with contextlib.ExitStack() as opened:
+            errors = opened.enter_context(_scratch())  # unlike a pipe, it need not be read while the child writes
+            stdin, to_it = _pipe(opened)
+            from_it, stdout = _pipe(opened)
+            self._start((stdin.fileno(), stdout.fileno(), errors.fileno()))
+            stdin.close()
+            stdout.close()
+            with contextlib.suppress(BrokenPipeError):  # the child has ended before it read all
+                to_it.write(told)
+            with contextlib.suppress(BrokenPipeError):
+                to_it.close()
+            output = from_it.read()
+            code = self._wait()
             errors.seek(0)
             return ChildEnd(code, output, errors.read())
 
@@ -107,6 +105,20 @@ class Child:
                     self._pid = None  # another process may get the number from now on
                     return os.waitstatus_to_exitcode(status)
             time.sleep(_ENDS_S)
+
+
+def _scratch() -> IO[bytes]:
+    """Returns a new file without a name; in memory where that can be, since the folder for files may be gone."""
+    if hasattr(os, "memfd_create"):
+        return open(os.memfd_create("errors"), "w+b")
+    tempfile.tempdir = None  # the folder is found again
+    return tempfile.TemporaryFile()
+
+
+def _pipe(opened: contextlib.ExitStack) -> tuple[BinaryIO, BinaryIO]:
+    """Returns the ends of a new pipe, for reading and for writing; `opened` closes them."""
+    reader, writer = os.pipe()
+    return opened.enter_context(open(reader, "rb")), opened.enter_context(open(writer, "wb"))
 
 
 def _spawn(command: Sequence[bytes], environ: Sequence[bytes], files: Sequence[int]) -> int:

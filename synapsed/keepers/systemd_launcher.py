@@ -67,7 +67,7 @@ class SystemdLauncher:
         except TimeoutError:
             await self._abandon(spec)
             raise LaunchError(f"{unit_name(spec.agent)} did not start within {LAUNCH_TIMEOUT_S:.0f} s") from None
-        except asyncio.CancelledError:
+        except BaseException:  # as in `ProcessLauncher.launch`
             await self._abandon(spec)
             raise
         finally:
@@ -117,7 +117,7 @@ class SystemdLauncher:
         ]
 
     async def _abandon(self, spec: LaunchSpec) -> None:
-        """Ends a launch that was cancelled or is late, so that systemd does not start it later."""
+        """Ends a launch that was cancelled, has failed or is late, so that systemd does not start it later."""
         with contextlib.suppress(OSError):
             stop = [
                 str(Path(self.systemd_run).with_name("systemctl")),

@@ -1,5 +1,6 @@
 """Passes a person's keys to the program: typed at an attached terminal (a viewer), or pressed by name. While a message
-or an answer is being typed, the person's keys wait, so that the two are never mixed."""
+or an answer is being typed, the person's keys wait, so that the two are never mixed. If it takes too long, only the
+keys that interrupt are typed, and all others are refused."""
 
 import asyncio
 from collections.abc import Sequence
@@ -34,6 +35,7 @@ class PersonKeys:
     def __init__(self, terminal: LinkedTerminal, driver: Driver, stopping: Stopping) -> None:
         spec = terminal.profile.delivery
         self._patience = (spec.settle_max_ms + 2 * spec.accept_ms) / 1000 + TAKE_BACK_S
+        self._interrupts = (b"\x1b", b"\x03", (terminal.profile.interrupt.keys or "").encode())
         self._session = terminal.session
         self._keyboard = terminal.session.keyboard
         self._stage = terminal.stage
@@ -58,9 +60,13 @@ class PersonKeys:
         return await self._driver.perform(self._keyboard.erase())
 
     async def type(self, data: bytes) -> None:
+        """Types `data`. Raises NotReady if a message is typed for too long, unless `data` interrupts or is a report."""
         # Only then is a look needed: it would take most of the time between a key and the program.
-        if self.busy():
-            await self._driver.looks.until(self._free, self._patience)
+        busy = self.busy() and not await self._driver.looks.until(self._free, self._patience)
+        if busy and not (as_bytes(data) in self._interrupts or are_reports(data)):
+            raise NotReady(
+                "a message or an answer is being typed there: your keys were left out, only Esc and Ctrl-C pass"
+            )
         self._touched(data)
         await self._keeper().write(data)
         self._typed(data)

@@ -509,8 +509,11 @@ class PtyLink(ProgramLink):
 
     async def attach(self, *, cols: int, rows: int, read_only: bool, keep_size: bool = False) -> Attachment:
         viewer = await super().attach(cols=cols, rows=rows, read_only=read_only, keep_size=keep_size)
-        if read_only:
-            await self._driver.perform(self._window.join(cols, rows))
+        async with contextlib.AsyncExitStack() as unless_joined:
+            unless_joined.push_async_callback(viewer.close)
+            if read_only:
+                await self._driver.perform(self._window.join(cols, rows))
+            unless_joined.pop_all()
         return viewer
 
     def follows(self, size: tuple[int, int] | None) -> None:

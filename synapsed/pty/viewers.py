@@ -23,7 +23,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Protocol
 
-from synapsed.errors import Forbidden
+from synapsed.errors import Forbidden, KeeperLost
 from synapsed.interfaces import TypedLine
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.model.records import Checkpoint
@@ -50,7 +50,6 @@ NOTICE_S = 3.0
 
 NOTICE_EVERY_S = 0.1
 """Seconds between two redraws of the screen below a notice, while the program writes."""
-
 
 PANE_EVERY_S = 1 / 30
 """Least number of seconds between two redraws for a viewer of another size."""
@@ -164,7 +163,11 @@ class Viewer:
             self._wake.clear()
             if self._behind:
                 self._handing = True
-                yield await self.redraw()
+                try:
+                    yield await self.redraw()
+                except KeeperLost:
+                    if not self._ended:  # at the end, the screen may be gone
+                        raise
                 self._handing = False
                 switched, self._switched = self._switched, False
                 if self._notice or switched or not self.fits:
@@ -176,7 +179,7 @@ class Viewer:
                 self._handing = True
                 yield data
                 self._handing = False
-            if self._ended and not self._waiting:
+            if self._ended and not (self._waiting or self._behind):
                 return
 
     def keep_one_screen(self) -> None:
@@ -447,14 +450,17 @@ class Viewers:
         viewer = Viewer(self, cols=cols, rows=rows, read_only=read_only, keep_size=keep_size)
         if not read_only:
             self._sign()
-        if not (read_only or (keep_size and len(self))):
-            self._joining += 1
-            try:
+        takes_window = not (read_only or (keep_size and len(self)))
+        self._joining += takes_window
+        try:
+            if takes_window:
                 await self._use(viewer)
-            finally:
-                self._joining -= 1
-        viewer.fits = self.fits(cols, rows)
-        self._viewers.append(viewer)
+            viewer.fits = self.fits(cols, rows)
+            self._viewers.append(viewer)
+        finally:
+            self._joining -= takes_window
+            if viewer not in self._viewers:
+                self.leave(viewer)  # gives the window back
         return viewer
 
     async def typed(self, viewer: Viewer, data: bytes) -> None:

@@ -47,6 +47,16 @@ def test_of_two_stops_the_more_impatient_counts() -> None:
     assert ask(ending, 12.0) == KILL
 
 
+def test_two_stops_before_the_first_step_still_send_a_term() -> None:
+    ending = Ending(sweep_on_exit=True)
+    ending.stop(10.0, 5.0)
+    ending.stop(10.0, 5.0)
+    assert ask(ending, 10.0) == TERM
+    ending.stop(11.0, 5.0)  # and only one is sent
+    assert ask(ending, 11.0) is None
+    assert ask(ending, 15.0) == KILL
+
+
 def test_descendants_get_the_rest_of_the_grace_when_the_program_went_first() -> None:
     ending = Ending(sweep_on_exit=True)
     ending.stop(10.0, 3.0)

@@ -82,6 +82,25 @@ def test_memory_and_file_are_bounded(tmp_path: Path) -> None:
     assert len(Journal(str(path), "launch")) == REMEMBERED
 
 
+def test_answers_to_queries_are_known_for_ever_and_displace_no_message(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    journal = Journal(str(path), "launch")
+    for number in range(5 * REMEMBERED):
+        if number == 1:
+            journal.begin("task.1.paste", 10, at=0)
+        assert journal.get(f"query.{number}") is None
+        entry = journal.begin(f"query.{number}", 6, at=number)
+        entry.written = 6
+        journal.finish(f"query.{number}", entry, offset=number)
+    journal.close()
+    for known in (journal, Journal(str(path), "launch")):
+        assert known.get("task.1.paste") is not None
+        assert len(known) == 1
+        assert all(known.get(f"query.{number}") is not None for number in range(5 * REMEMBERED))
+        assert known.get(f"query.{5 * REMEMBERED}") is None
+        assert known.get("query.one") is None
+
+
 def test_a_full_disk_refuses_the_input_and_harms_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "journal"
     journal = Journal(str(path), "launch")

@@ -123,6 +123,30 @@ async def test_in_the_foreground_the_launched_process_is_the_keeper(lab: Lab) ->
     assert json.loads((lab.root / "state" / "exit.json").read_text())["stopped"] is True
 
 
+IGNORES = "signal.signal(signal.SIGCHLD, signal.SIG_IGN)"
+BLOCKS = "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP})"
+
+
+@pytest.mark.parametrize("before", [IGNORES, BLOCKS], ids=["ignores", "blocks"])
+async def test_a_keeper_hears_its_signals_whoever_started_it(lab: Lab, before: str) -> None:
+    python = lab.root / "python"
+    python.write_text(
+        f"#!{sys.executable} -SEI\nimport os, signal, sys\n{before}\n"
+        f"os.execv({sys.executable!r}, [{sys.executable!r}, *sys.argv[1:]])\n"
+    )
+    python.chmod(0o755)
+    for launch_id, script in (("ends", "exit 7"), ("stays", "exec sleep 1000")):
+        spec = lab.spec("sh", "-c", script, launch_id=launch_id, state_dir=lab.root / launch_id, term_grace_s=0)
+        keeper = await ProcessLauncher(python=str(python)).launch(spec)
+        lab.launched.append(keeper)
+        watcher = await lab.watch(keeper)
+        if launch_id == "stays":
+            os.kill(keeper.keeper_pid, signal.SIGTERM)
+            assert (await watcher.until_exit()).stopped
+        else:
+            assert (await watcher.until_exit()).code == 7
+
+
 # --- launches that fail -----------------------------------------------------------------------------------------------
 
 
@@ -212,4 +236,16 @@ async def test_a_launch_that_is_cancelled_leaves_nothing(lab: Lab, runs: bool) -
     launch.cancel()
     with pytest.raises(asyncio.CancelledError):
         await launch
+    assert living(spec.launch_id) == []
+
+
+async def test_a_launch_whose_end_is_not_seen_leaves_nothing(lab: Lab) -> None:
+    """A daemon that ignores SIGCHLD, as whoever started it may have left that, cannot wait for its children."""
+    spec = lab.spec("sleep", "1000", launch_id="unseen")
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        with pytest.raises(ChildProcessError):
+            await ProcessLauncher().launch(spec)
+    finally:
+        signal.signal(signal.SIGCHLD, before)
     assert living(spec.launch_id) == []

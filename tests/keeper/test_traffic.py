@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import termios
 import tty
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ import psutil
 import pytest
 
 from synapsed.errors import KeeperLost
+from synapsed.keeper.inputs import MAX_LINE, LineCheck
 from synapsed.keeper.spool import SEGMENT_SIZE
 from synapsed.keeper.writer import InputWriter
 from synapsed.keepers.client import KeeperClient
@@ -325,6 +327,75 @@ async def test_a_line_that_the_terminal_would_cut_is_refused(lab: Lab) -> None:
     await watcher.until_exit()
     got = (lab.root / "got").read_bytes()
     assert got == b"y" * 3000 + b"\n" + b"short\n" * 2000 + b"fine\n"
+
+
+@pytest.mark.parametrize("key", ["\x03", "\x1c"])
+async def test_a_full_line_can_be_interrupted(lab: Lab, key: str) -> None:
+    keeper = await lab.shell('trap "echo told; exit 3" INT QUIT; echo ready; cat')
+    watcher = await lab.watch(keeper)
+    await watcher.until_output(b"ready")
+    await watcher.client.write(b"x" * MAX_LINE)
+    with pytest.raises(KeeperRefused):
+        await watcher.client.write(b"y")
+    result = await watcher.client.write(key.encode())
+    assert result.status == "written"
+    assert (await watcher.until_exit()).exit_code == 3
+
+
+async def test_keys_that_erase_make_room_in_a_line(lab: Lab) -> None:
+    keeper = await lab.shell("stty -echo; echo ready; exec cat >got")
+    watcher = await lab.watch(keeper)
+    await watcher.until_output(b"ready")
+    client = watcher.client
+    await client.write(b"a" * 3000)
+    await client.write(b"\x15" + b"b" * 2000 + b"\r")
+    await client.write(b"c" * MAX_LINE)
+    await client.write(b"\x7f")
+    await client.write(b"d")
+    with pytest.raises(KeeperRefused) as caught:
+        await client.write(b"e")
+    assert caught.value.reason == "line_too_long"
+    await client.write(b"\x17" + b"\x7f" * 10 + b"\n")  # a word is erased: the whole line
+    await client.write(b"f\x16")  # the next key is text, even if it erases
+    await client.write(b"\x15g\n\x04")
+    await watcher.until_exit()
+    assert (lab.root / "got").read_bytes() == b"b" * 2000 + b"\n\nf\x15g\n"
+
+
+def test_the_length_of_a_line_is_never_too_small() -> None:
+    """Each case has the terminal's flags, the inputs, and the length of the line after them."""
+    reader, terminal = os.openpty()
+    try:
+        usual = termios.tcgetattr(terminal)
+        cases: list[tuple[int, int, list[bytes], int]] = [
+            (0, 0, [b"abc", b"\x03"], 0),
+            (0, termios.NOFLSH, [b"abc", b"\x03\x1c\x1a"], 3),  # no key is text, and the line stays
+            (0, -termios.ISIG, [b"abc", b"\x03"], 4),
+            (0, 0, [b"abc", b"\x15\x15", b"\x7fd"], 1),
+            (0, 0, [b"abc\x7f\x7f\x7f\x7fde"], 2),
+            (0, 0, [b"ab cd\x17"], 4),
+            (0, -termios.IEXTEN, [b"ab\x17\x16"], 4),
+            (0, 0, [b"abc\x16", b"\x15d"], 5),
+            (0, 0, [b"abc\x16\x16", b"\x15"], 5),  # the next key is counted too, which erases in truth
+            (-termios.IXON, 0, [b"\x11\x13"], 2),
+            (0, 0, [b"abc\rd"], 1),
+            (-termios.ICRNL, 0, [b"abc\rd"], 5),
+            (0, 0, [b"abc\x04"], 0),
+        ]
+        for input_flags, flags, inputs, length in cases:
+            attributes = [*usual]
+            attributes[0] = usual[0] | input_flags if input_flags >= 0 else usual[0] & ~-input_flags
+            attributes[3] = usual[3] | flags if flags >= 0 else usual[3] & ~-flags
+            termios.tcsetattr(terminal, termios.TCSANOW, attributes)
+            check = LineCheck(reader)
+            for data in inputs:
+                assert check.refuses(data) is None
+                check.wrote(data)
+            room = b"x" * (MAX_LINE - length)
+            assert (check.refuses(room), check.refuses(room + b"x")) == (None, MAX_LINE + 1), (flags, inputs)
+    finally:
+        os.close(reader)
+        os.close(terminal)
 
 
 async def test_a_discarded_line_is_counted_as_far_as_it_was_written(lab: Lab) -> None:

@@ -1,9 +1,11 @@
 """Children that are started beside the event loop, and talked with once."""
 
 import asyncio
+import errno
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +105,36 @@ async def test_one_that_is_not_wanted_any_more_does_not_begin(tmp_path: Path) ->
     await asyncio.gather(*before, return_exceptions=True)
     assert (await python("pass").talk()).code == 0, "the others have left their places"
     assert not note.exists()
+
+
+async def test_it_starts_when_the_folder_for_temporary_files_was_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    (tmp_path / "temporary").mkdir()
+    assert Path(tempfile.gettempdir()) == tmp_path / "temporary"
+    (tmp_path / "temporary").rmdir()
+    ended = await python("import sys; sys.stderr.write('trouble')").talk()
+    assert (ended.code, ended.errors) == (0, b"trouble")
+
+
+async def test_at_the_limit_of_open_files_none_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    await python("pass").talk()  # what is opened once is open
+    made = os.pipe
+
+    def pipe() -> tuple[int, int]:
+        monkeypatch.setattr(os, "pipe", full)
+        return made()
+
+    def full() -> tuple[int, int]:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    before = psutil.Process().num_fds()
+    monkeypatch.setattr(os, "pipe", pipe)  # the second is one too many
+    with pytest.raises(OSError, match="open files"):
+        await python("pass").talk()
+    assert psutil.Process().num_fds() == before
 
 
 async def test_nothing_is_forked_by_an_interpreter_that_holds_its_lock(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -387,6 +387,21 @@ async def test_a_program_has_the_size_of_who_types_and_its_own_when_they_have_le
     await looks_on.close()
 
 
+async def test_who_looks_on_and_does_not_come_to_be_there_is_not_counted(
+    opens: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link, _ = opens(b"> ")
+
+    async def resize(_cols: int, _rows: int) -> None:
+        raise KeeperLost("the keeper is gone")
+
+    monkeypatch.setattr(link._program.client, "resize", resize, raising=False)
+    link._window._rows, link._window.size = 24, (80, 24)
+    with pytest.raises(KeeperLost):
+        await link.attach(cols=60, rows=20, read_only=True)
+    assert link.attached == 0
+
+
 async def test_a_window_that_the_last_daemon_s_terminal_left_is_given_back(
     opens: Opens, monkeypatch: pytest.MonkeyPatch
 ) -> None:

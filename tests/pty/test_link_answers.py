@@ -1,13 +1,14 @@
 """The link to a program in a terminal: what is typed for a person, answers and keys."""
 
 import asyncio
+import contextlib
 
 import pytest
 
-from synapsed.errors import KeeperLost, NotTaken, PromptChanged
+from synapsed.errors import KeeperLost, NotReady, NotTaken, PromptChanged
 from synapsed.pty import answering
 from synapsed.pty.screen_looks import Looks
-from synapsed.pty.session import HANDS_OFF_S
+from synapsed.pty.session import HANDS_OFF_S, Session
 from tests.fakes.clock import until
 from tests.pty.conftest import Opens, prints
 
@@ -285,6 +286,21 @@ async def test_keys_beside_reports_of_a_terminal_are_a_person_s(data: bytes, rec
     await link._person_keys.type(data)
     assert typed == [data]
     assert (await link.observe()).can_receive is receives
+
+
+@pytest.mark.parametrize(
+    ("data", "passes"),
+    [(b"y\r", False), (b"\x15", False), (b"\x1b", True), (b"\x03", True), (b"\x1b[99;5u", True), (b"\x1b[I", True)],
+)
+async def test_beside_a_message_that_is_typed_for_too_long_only_keys_that_interrupt_pass(
+    data: bytes, passes: bool, opens: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link, typed = opens(b"> ")
+    monkeypatch.setattr(Session, "half_typed", True)
+    link._person_keys._patience = 0.0
+    with contextlib.nullcontext() if passes else pytest.raises(NotReady, match="is being typed"):
+        await link._person_keys.type(data)
+    assert typed == ([data] if passes else [])
 
 
 async def test_a_person_s_key_waits_for_no_look_at_the_screen(opens: Opens, monkeypatch: pytest.MonkeyPatch) -> None:

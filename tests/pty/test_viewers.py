@@ -247,6 +247,32 @@ async def test_a_viewer_of_another_size_is_drawn_and_never_fed() -> None:
     assert rows(terminal) == ("new", "", "")
 
 
+@pytest.mark.parametrize("shown", ["cropped", "below a notice"])
+@pytest.mark.parametrize("gone", [False, True])
+async def test_the_last_words_are_drawn_for_who_gets_redrawn_screens(shown: str, *, gone: bool) -> None:
+    """They came while the viewer waited until its next picture was due."""
+    program = Program()
+    program.viewers.resize(COLS, ROWS)
+    cols = COLS + (shown == "cropped")
+    viewer = await program.viewers.join(cols=cols, rows=ROWS, read_only=True)
+    if shown != "cropped":
+        viewer.notice("hint", stays=True)
+    seen, stream = Screen(cols, ROWS), viewer.output()
+    program.prints(b"$ make\r\n")
+    seen.feed(await anext(stream))
+    program.prints(b"FATAL\r\n")
+    program.viewers.end()
+    if gone:
+        program.pane = program.redraw = nothing_is_drawn  # type: ignore[assignment]
+    for drawn in [drawn async for drawn in stream]:
+        seen.feed(drawn)
+    assert rows(seen)[:2] == ("$ make", "" if gone else "FATAL")
+
+
+async def nothing_is_drawn(*_: object, **__: object) -> Redraw:
+    raise KeeperLost("the screen is not drawn any more")
+
+
 async def test_whoever_types_gets_the_window_and_the_stream() -> None:
     program = Program()
     first = await program.viewers.join(cols=COLS, rows=ROWS, read_only=False)
@@ -387,6 +413,32 @@ async def test_who_comes_counts_while_the_window_takes_the_size(*, lost: bool) -
         await program.viewers.join(cols=COLS, rows=ROWS, read_only=False)
     assert there == [1]
     assert len(program.viewers) == (0 if lost else 1)
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+async def test_who_does_not_come_to_be_there_gives_the_window_back(*, cancelled: bool) -> None:
+    program, asked = Program(), asyncio.Event()
+    resized = program.resize
+
+    async def resize(cols: int, rows: int) -> None:
+        await resized(cols, rows)  # the size is known before the keeper has answered
+        assert not other.fits
+        asked.set()
+        if not cancelled:
+            raise KeeperLost("the keeper is gone")
+        await asyncio.Event().wait()
+
+    other = await program.viewers.join(cols=COLS, rows=ROWS, read_only=False)
+    program.resize = resize  # type: ignore[method-assign]
+    joining = asyncio.create_task(program.viewers.join(cols=COLS + 9, rows=ROWS, read_only=False))
+    await asked.wait()
+    joining.cancel()
+    with contextlib.suppress(KeeperLost, asyncio.CancelledError):
+        await joining
+    assert (len(program.viewers), other.fits) == (1, True)
+    program.resize = resized  # type: ignore[method-assign]
+    await other.resize(COLS + 1, ROWS)
+    assert other.fits, "the window is that of the one that is there"
 
 
 async def test_a_window_that_has_the_size_of_who_comes_is_left_as_it_is() -> None:
