@@ -135,7 +135,7 @@ class Admin:
 
     async def publish_fleet(self, token: str) -> None:
         """Publishes the fleet's newest token, which all members read. Raises RemoteRefused."""
-        await self._ask(FLEET_KEY, token.encode("ascii"))
+        await self._put(FLEET_KEY, token.encode("ascii"))
 
     async def has_stream(self, name: str) -> bool:
         return await self._found(f"STREAM.INFO.{name}") is not None
@@ -161,7 +161,7 @@ class Admin:
 
     async def publish_brokers(self, urls: Sequence[str]) -> None:
         """Publishes the brokers' addresses, which all members read. Raises RemoteRefused."""
-        await self._ask(BROKERS_KEY, json.dumps({"urls": list(urls)}).encode())
+        await self._put(BROKERS_KEY, json.dumps({"urls": list(urls)}).encode())
 
     async def forget(self, host: str) -> None:
         """Removes a host's mail, its consumer and its record. Raises RemoteRefused."""
@@ -224,7 +224,13 @@ class Admin:
         """Sends one request to JetStream and returns its answer. Raises RemoteRefused with the `err_code`, and
         Unreachable."""
         payload = b"" if body is None else json.dumps(body).encode()
-        told = await self._ask(f"$JS.API.{subject}", payload)
+        return self._granted(subject, await self._ask(f"$JS.API.{subject}", payload))
+
+    async def _put(self, key: str, value: bytes) -> None:
+        """Stores a value for all members. Raises RemoteRefused, also if the stream is full, and Unreachable."""
+        self._granted(key, await self._ask(key, value))
+
+    def _granted(self, subject: str, told: dict[str, Any]) -> dict[str, Any]:
         if failed := told.get("error"):
             if failed.get("code") in NOT_NOW:
                 raise Unreachable(f"the broker cannot do {subject} now: {failed.get('description')}", sent=True)

@@ -41,3 +41,16 @@ async def test_a_consumer_has_no_more_under_way_than_the_account_may() -> None:
     assert await admin.ensure_consumer(IN, mail_of("box", replicas=1)) == ["the consumer SYN_IN/box was made"]
     assert kept["max_ack_pending"] == 500
     assert await admin.ensure_consumer(IN, mail_of("box", replicas=1)) == []
+
+
+@pytest.mark.parametrize("code", [503, 400])
+@pytest.mark.parametrize("published", ["fleet", "brokers"])
+async def test_a_full_stream_is_no_success(published: str, code: int) -> None:
+    class Client:
+        async def request(self, subject: str, payload: bytes, timeout: float) -> Any:
+            error = {"code": code, "err_code": 10077, "description": "maximum bytes exceeded"}
+            return SimpleNamespace(data=json.dumps({"error": error, "stream": "SYN_HOSTS", "seq": 0}).encode())
+
+    admin = Admin(Client())  # type: ignore[arg-type]
+    with pytest.raises(Unreachable if code == 503 else RemoteRefused, match="maximum bytes exceeded"):
+        await (admin.publish_fleet("token") if published == "fleet" else admin.publish_brokers(["tls://a:1"]))
