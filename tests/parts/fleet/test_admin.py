@@ -11,7 +11,7 @@ import pytest
 from synapsed.errors import ConfigError, RemoteRefused, Unreachable
 from synapsed_fleet import external_broker
 from synapsed_fleet.admin import NOT_FOUND, Admin
-from synapsed_fleet.streams import IN, mail_of
+from synapsed_fleet.streams import IN, mail_of, work_of
 
 
 @pytest.mark.parametrize(("code", "said"), [(503, Unreachable), (504, Unreachable), (400, RemoteRefused)])
@@ -105,3 +105,20 @@ async def test_silence_is_a_refusal_from_a_broker_that_answers(
 ) -> None:
     with pytest.raises(said) if said is not None else contextlib.nullcontext():
         await external_broker._may_not(Silent(error, flushes), "syn.to.other")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("there", [True, False])
+async def test_a_wrong_consumer_of_work_is_told(there: bool) -> None:
+    class Client:
+        async def request(self, subject: str, payload: bytes, timeout: float) -> Any:
+            told: dict[str, Any] = {"error": {"code": 404, "err_code": 10059, "description": "stream not found"}}
+            if subject == "$JS.API.INFO":
+                told = {}
+            elif there and "CONSUMER.NAMES" in subject:
+                told = {"consumers": ["gpu"]}
+            elif there and subject.endswith("CONSUMER.INFO.SYN_WORK.gpu"):
+                told = {"config": {**work_of("gpu", replicas=1), "max_deliver": 99}}
+            return SimpleNamespace(data=json.dumps(told).encode())
+
+    found = await Admin(Client()).wrong(replicas=1, store=1 << 30, hosts=())  # type: ignore[arg-type]
+    assert any("work of the class gpu: " in one for one in found) == there
