@@ -72,7 +72,7 @@ def _with(where: Json, name: str, path: str, *, objects_only: bool) -> Json:
 
 
 def _is_much(value: Any) -> bool:
-    count, level = 0, [value]
+    count, level = 0, [value] if isinstance(value, dict | list) else []
     while level and count <= LITTLE:
         children = list(islice(_children(level), LITTLE + 1))
         count += len(children)

@@ -19,6 +19,8 @@ class MailServer:
         self.mails: list[Message] = []
         self.recipients: list[list[str]] = []
         self.refuse = ""
+        self.refused_recipients: set[str] = set()
+        self.bye = "221 bye"
         self.attempts = 0
         self.slow_s = 0.0
         """Seconds before a mail is taken."""
@@ -83,13 +85,17 @@ class _Dialogue:
                 self._server.attempts += 1
                 self._say(self._server.refuse or ("250 ok" if self._known else "530 who are you"))
             case "RCPT":
-                self._to.append(line.partition("<")[2].partition(">")[0])
-                self._say("250 ok")
+                name = line.partition("<")[2].partition(">")[0]
+                if name in self._server.refused_recipients:
+                    self._say("550 not here")
+                else:
+                    self._to.append(name)
+                    self._say("250 ok")
             case "DATA":
                 self._say("354 go on")
                 self._take()
             case "QUIT":
-                self._say("221 bye")
+                self._say(*[self._server.bye] if self._server.bye else [])
                 return False
             case _:
                 self._say("250 ok")

@@ -70,13 +70,16 @@ class Admin:
                 told.append(f"the stream {document['name']} is not there")
             else:
                 told += [f"the stream {document['name']}: {one}" for one in differences(document, there["config"])]
-        for host in hosts:
-            document = await self._within(mail_of(host, replicas=replicas))
-            there = await self._found(f"CONSUMER.INFO.{IN}.{host}")
+        consumers = [(f"the mail of {host}", IN, mail_of(host, replicas=replicas)) for host in hosts]
+        for name in await self.classes():
+            consumers.append((f"the work of the class {name}", WORK, work_of(name, replicas=replicas)))
+        for what, stream, document in consumers:
+            there = await self._found(f"CONSUMER.INFO.{stream}.{document['durable_name']}")
             if there is None:
-                told.append(f"the mail of {host} has no consumer")
+                told.append(f"{what} has no consumer")
             else:
-                told += [f"the mail of {host}: {one}" for one in differences(document, there["config"])]
+                wanted = await self._within(document)
+                told += [f"{what}: {one}" for one in differences(wanted, there["config"])]
         return told
 
     async def state(self) -> list[dict[str, Any]]:
@@ -108,8 +111,8 @@ class Admin:
         return told
 
     async def classes(self) -> list[str]:
-        """Returns the classes of work that have a consumer."""
-        told = await self._api(f"CONSUMER.NAMES.{WORK}", {"offset": 0})
+        """Returns the classes of work that have a consumer; none if their stream is not there."""
+        told = await self._found(f"CONSUMER.NAMES.{WORK}", {"offset": 0}) or {}
         return [str(name) for name in told.get("consumers") or ()]
 
     async def ensure_work(self, classes: Sequence[str], *, replicas: int) -> None:
@@ -135,7 +138,7 @@ class Admin:
 
     async def publish_fleet(self, token: str) -> None:
         """Publishes the fleet's newest token, which all members read. Raises RemoteRefused."""
-        await self._ask(FLEET_KEY, token.encode("ascii"))
+        await self._put(FLEET_KEY, token.encode("ascii"))
 
     async def has_stream(self, name: str) -> bool:
         return await self._found(f"STREAM.INFO.{name}") is not None
@@ -161,7 +164,7 @@ class Admin:
 
     async def publish_brokers(self, urls: Sequence[str]) -> None:
         """Publishes the brokers' addresses, which all members read. Raises RemoteRefused."""
-        await self._ask(BROKERS_KEY, json.dumps({"urls": list(urls)}).encode())
+        await self._put(BROKERS_KEY, json.dumps({"urls": list(urls)}).encode())
 
     async def forget(self, host: str) -> None:
         """Removes a host's mail, its consumer and its record. Raises RemoteRefused."""
@@ -212,9 +215,9 @@ class Admin:
         if left := differences(wanted, found):
             raise RemoteRefused(f"the broker keeps {what} with other settings than requested: {left[0]}")
 
-    async def _found(self, subject: str) -> dict[str, Any] | None:
+    async def _found(self, subject: str, body: Document | None = None) -> dict[str, Any] | None:
         try:
-            return await self._api(subject, None)
+            return await self._api(subject, body)
         except RemoteRefused as error:
             if error.details.get("err_code") in NOT_FOUND:
                 return None
@@ -224,7 +227,13 @@ class Admin:
         """Sends one request to JetStream and returns its answer. Raises RemoteRefused with the `err_code`, and
         Unreachable."""
         payload = b"" if body is None else json.dumps(body).encode()
-        told = await self._ask(f"$JS.API.{subject}", payload)
+        return self._granted(subject, await self._ask(f"$JS.API.{subject}", payload))
+
+    async def _put(self, key: str, value: bytes) -> None:
+        """Stores a value for all members. Raises RemoteRefused, also if the stream is full, and Unreachable."""
+        self._granted(key, await self._ask(key, value))
+
+    def _granted(self, subject: str, told: dict[str, Any]) -> dict[str, Any]:
         if failed := told.get("error"):
             if failed.get("code") in NOT_NOW:
                 raise Unreachable(f"the broker cannot do {subject} now: {failed.get('description')}", sent=True)

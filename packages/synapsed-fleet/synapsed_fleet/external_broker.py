@@ -33,7 +33,7 @@ PAYLOAD_MIN: Final = BODY_MAX + 64 * 1024
 """Bytes of a body and its headers."""
 CA_MAX: Final = 4096
 ANSWER_S: Final = 10.0
-REFUSED_S: Final = 1.0
+REFUSED_S: Final = 1
 """Seconds to wait for an answer that should not come: a user without the right gets none."""
 NOT_ENABLED: Final = (10039, 10076)
 """JetStream's codes: not enabled for this account, not enabled at this broker."""
@@ -208,23 +208,36 @@ async def _nobody_elses(client: Client, fleet: str | None) -> None:
 
 
 async def _owner(client: Client) -> str | None:
-    """Returns the fleet whose streams are in the account, None if no fleet's token is there."""
-    with contextlib.suppress(nats.errors.Error, jwt.BadToken, UnicodeDecodeError):
-        answer = await client.request(f"$JS.API.DIRECT.GET.{HOSTS}.{FLEET_KEY}", b"", timeout=ANSWER_S)
+    """Returns the fleet whose streams are in the account, None if no fleet's token is there. Raises Unreachable if the
+    broker does not say."""
+    subject = f"$JS.API.DIRECT.GET.{HOSTS}.{FLEET_KEY}"
+    try:
+        answer = await client.request(subject, b"", timeout=ANSWER_S)
         return jwt.read(answer.data.decode("ascii")).subject
-    return None
+    except (jwt.BadToken, UnicodeDecodeError):
+        return None
+    except nats.errors.NoRespondersError:
+        if "error" in await _asked(client, f"$JS.API.STREAM.INFO.{HOSTS}"):
+            return None  # there is no such stream
+        raise Unreachable(f"the broker does not answer {subject}: the stream has no leader", sent=True) from None
+    except nats.errors.Error as error:
+        raise Unreachable(f"the broker does not answer {subject}: {error}", sent=True) from None
 
 
 async def _may_not(client: Client, subject: str) -> None:
     """Raises ConfigError if a host of the fleet can publish to `subject`: the rights in its token would mean nothing
-    then."""
+    then. Silence is a refusal only from a broker that answers other requests meanwhile: else Unreachable is raised."""
     may = True
     try:
-        await client.request(subject, b"", timeout=REFUSED_S)
-    except nats.errors.NoRespondersError:
-        pass
-    except nats.errors.Error:
-        may = False
+        await client.flush(REFUSED_S)
+        with contextlib.suppress(nats.errors.NoRespondersError):
+            try:
+                await client.request(subject, b"", timeout=REFUSED_S)
+            except nats.errors.TimeoutError:
+                await client.flush(REFUSED_S)
+                may = False
+    except nats.errors.Error as error:
+        raise Unreachable(f"the broker was lost, or is too slow to check its permissions: {error}", sent=True) from None
     if may:
         raise ConfigError("the broker lets a user do what its token does not allow: it checks no permissions")
 

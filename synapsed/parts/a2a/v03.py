@@ -186,7 +186,10 @@ def _request(row: _Row, name: str, params: Json) -> Any:
         _check_message(asked.message)
     try:
         return row.convert(request)
-    except (json_format.ParseError, ValueError, TypeError, OverflowError, RecursionError) as error:
+    except (
+        *(json_format.ParseError, ValueError, TypeError, OverflowError, RecursionError),
+        *(KeyError, AttributeError),  # of data that its part's metadata promises, and that is not there
+    ) as error:
         raise unreadable(params) from error
 
 

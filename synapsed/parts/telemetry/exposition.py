@@ -71,7 +71,8 @@ def _pieces(sheet: Sheet) -> Iterator[tuple[Sample, ...]]:
 def _body(text: bytes, *, head: bool) -> bytes:
     if head:
         return text
-    return b"".join(line for line in text.splitlines(keepends=True) if not line.startswith(b"#"))
+    lines = text.removesuffix(b"\n").split(b"\n")  # a carriage return is part of a value, and ends no line
+    return b"".join(line + b"\n" for line in lines if not line.startswith(b"#"))
 
 
 def _metric(family: Family, samples: Iterable[Sample]) -> Metric:

@@ -106,3 +106,87 @@ def test_wrapped_data_of_0_3_is_seen_by_the_sdk():
     assert part.data == [1, 2]
     with pytest.raises(A2aError, match="data_part_compat"):
         read("0.3", parts=[{**wrapped, "data": {"value": list(range(1_000))}}])
+
+
+@pytest.mark.parametrize("part", [{"text": "x"}, {"data": 5}, {"data": "x" * 1_000}, {"data": True}])
+def test_odd_data_beside_the_mark_of_0_3_is_read(part: dict[str, Any]):
+    (found,) = read("1.0", parts=[{**part, "metadata": {"data_part_compat": True}}])[0].parts
+    assert isinstance(found, DataPart) == ("data" in part)
+
+
+ODD = [None, True, 1, -1, 10**400, 1.5, "", "x" * 100, "\0", [], [1], [[]], {}]
+ODD += [{"a": 1}, {"": None}, {"a": "x", "b": list(range(100))}, {"data_part_compat": True}, nested(55, 1)]
+WHOLE: dict[str, dict[str, Any]] = {
+    "1.0": {
+        "message": {
+            "messageId": "m",
+            "contextId": "c",
+            "role": "ROLE_USER",
+            "parts": [{"text": "x", "metadata": {"data_part_compat": True}}, {"data": {"a": 1}}, {"raw": "AAAA"}],
+            "metadata": {"a": 1},
+            "extensions": ["e"],
+            "referenceTaskIds": ["t"],
+        },
+        "configuration": {
+            "acceptedOutputModes": ["text/plain"],
+            "historyLength": 1,
+            "returnImmediately": True,
+            "taskPushNotificationConfig": {"url": "u", "authentication": {"scheme": "Bearer"}},
+        },
+        "metadata": {"a": 1},
+    },
+    "0.3": {
+        "message": {
+            "kind": "message",
+            "messageId": "m",
+            "contextId": "c",
+            "role": "user",
+            "parts": [
+                {"kind": "text", "text": "x", "metadata": {"data_part_compat": True}},
+                {"kind": "data", "data": {"a": 1}, "metadata": {}},
+                {"kind": "file", "file": {"bytes": "AAAA", "name": "n", "mimeType": "text/plain"}},
+            ],
+            "metadata": {"a": 1},
+            "extensions": ["e"],
+            "referenceTaskIds": ["t"],
+        },
+        "configuration": {
+            "acceptedOutputModes": ["text/plain"],
+            "historyLength": 1,
+            "blocking": True,
+            "pushNotificationConfig": {"url": "u", "authentication": {"schemes": ["Bearer"]}},
+        },
+        "metadata": {"a": 1},
+    },
+}
+
+
+def places(value: Any) -> list[list[Any]]:
+    """The way to each value in it."""
+    steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [way for step, child in steps for way in ([step], *([step, *more] for more in places(child)))]
+
+
+@DIALECTS
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: repr(odd)[:20])
+def test_an_odd_value_anywhere_is_read_or_refused(dialect: str, odd: Any):
+    """Lone surrogates, NaN and infinities are not in it: the reader of bodies lets none through."""
+    refusals = set()
+    for way in [*places(WHOLE[dialect]), ["message", "parts", 0, "data"], ["message", "parts", 0, "filename"]]:
+        params = json.loads(json.dumps(WHOLE[dialect]))
+        inner = params
+        for step in way[:-1]:
+            inner = inner[step]
+        inner[way[-1]] = odd
+        try:
+            kind = pb.SendMessageRequest
+            request = (
+                parse(params, kind) if dialect == "1.0" else _request(_ROWS["message/send"], "message/send", params)
+            )
+            message_from(request.message)
+            struct_dict(request.metadata)
+        except A2aError as error:
+            refusals.add(error.code)
+        except Exception as error:
+            raise AssertionError(f"{way} = {odd!r}"[:200]) from error
+    assert refusals <= {-32602, -32005}

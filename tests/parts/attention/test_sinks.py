@@ -6,12 +6,14 @@ import os
 import ssl
 import subprocess
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import TypeAdapter
 from standardwebhooks.webhooks import Webhook as Verifier
+from structlog.testing import capture_logs
 
 from synapsed.clock import SystemClock
 from synapsed.errors import InvalidRequest
@@ -205,6 +207,44 @@ async def test_mail_without_encryption(make: Maker) -> None:
             await port.tell(NOTICE, None)
     with pytest.raises(Untold, match="cannot be reached"):
         await port.tell(NOTICE, None)
+
+
+@pytest.mark.parametrize("bye", ["421 too busy", "250 ok", "nonsense", ""])
+async def test_a_mail_that_was_taken_is_sent_whatever_comes_after(make: Maker, bye: str) -> None:
+    with MailServer() as server:
+        port = await make(
+            type="mail", host="127.0.0.1", port=server.port, security="none", sender="me@here", to=["a@b", "c@d"]
+        )
+        server.bye = bye
+        await port.tell(NOTICE, None)
+        server.refused_recipients = {"a@b"}
+        with capture_logs() as logged:
+            await port.tell(NOTICE, None)
+        assert server.recipients == [["a@b", "c@d"], ["c@d"]]
+        assert [line["refused"] for line in logged if "refused" in line] == [1]
+        server.refused_recipients = {"a@b", "c@d"}
+        with pytest.raises(Untold, match="refused every recipient"):
+            await port.tell(NOTICE, None)
+
+
+async def test_a_mail_that_cannot_be_written_or_sent_from_here(make: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_thread(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with MailServer() as server:
+        where = {"type": "mail", "port": server.port, "security": "none", "sender": "me@here", "to": ["a@b"]}
+        port = await make(host="127.0.0.1", **where)
+        for odd in (replace(NOTICE, title="a \ud800"), replace(NOTICE, body="a \ud800")):
+            with pytest.raises(Untold, match="character"):
+                await port.tell(odd, None)
+        with monkeypatch.context() as patched:
+            patched.setattr(mail.threading.Thread, "start", no_thread)
+            with pytest.raises(Untold, match="thread"):
+                await port.tell(NOTICE, None)
+        await port.tell(NOTICE, None)
+        assert len(server.mails) == 1
+        with pytest.raises(Untold, match="name"):
+            await (await make(host="a" * 70 + ".example", **where)).tell(NOTICE, None)
 
 
 async def test_a_mail_server_that_does_not_end_holds_one_thread(make: Maker) -> None:

@@ -105,3 +105,9 @@ def test_times_are_of_the_local_zone() -> None:
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="is no time"):
         moment(text)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+def test_no_output_of_a_tool_ends_its_own_fence(end: str) -> None:
+    called = item(f"50%{end}```{end}# heading", kind="tool", tool="Bash")
+    assert f"\n````\n{called['text']}\n````\n" in as_markdown([called], NAMES, title="Thread")

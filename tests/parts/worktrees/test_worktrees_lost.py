@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from synapsed.parts.worktrees.ctl.git import Git
 from tests.parts.worktrees.test_worktrees import Repo, repo
 from tests.synapsectl.conftest import Ctl
 from tests.synapsectl.fake_daemon import FakeDaemon
@@ -101,6 +102,67 @@ def test_a_repository_in_a_folder_that_is_ignored(repo: Repo, ctl: Ctl, tree: Pa
     refused(ctl, "build/deps/inner in it has 1 commit that is in no remote")
     repo.git("push", "-q", "origin", "HEAD:refs/heads/theirs", at=inner)
     removed(ctl, tree)
+
+
+@pytest.mark.parametrize(
+    ("acts", "words"),
+    [
+        ((["tag", "v1"],), "1 commit that is in no remote"),
+        ((["switch", "-q", "--detach"], ["branch", "-qD", "main"]), "1 commit that is in no remote"),
+        ((["tag", "v1"], ["reset", "-q", "--hard", "HEAD~1"]), "1 commit that is in no remote"),
+        ((["update-ref", "refs/notes/mine", "HEAD"], ["reset", "-q", "--hard", "HEAD~1"]), "1 commit that is in no"),
+        (
+            (*(["switch", "-q", "--detach"], ["branch", "-qf", "main", "HEAD~1"], ["switch", "-q", "main"]),),
+            "1 commit that is in no remote",
+        ),
+        ((["push", "-q", "origin", "HEAD:refs/heads/theirs"], ["bisect", "start"]), "unfinished (BISECT_LOG)"),
+    ],
+    ids=["tagged", "detached", "tag alone", "another reference", "left behind", "unfinished"],
+)
+def test_commits_of_an_inner_repository_that_no_branch_has(
+    repo: Repo, ctl: Ctl, tree: Path, acts: tuple[list[str], ...], words: str
+) -> None:
+    inner = tree / "build" / "inner"
+    repo.git("clone", "-q", str(repo.folder), str(inner))
+    repo.git("tag", "old", at=inner)
+    repo.git("remote", "set-head", "origin", "-d", at=inner)
+    repo.commit("b.txt", "b\n", at=inner)
+    for act in acts:
+        repo.git(*act, at=inner)
+    refused(ctl, f"build/inner in it has {words}" if "unfinished" not in words else words)
+
+
+def test_a_tag_of_the_remote_is_no_work(repo: Repo, ctl: Ctl, tree: Path) -> None:
+    """A tag that no branch of the remote has; a clone of that tag alone; and an older tag."""
+    repo.git("switch", "-q", "--detach")
+    repo.commit("b.txt", "b\n")
+    repo.git("tag", "v1")
+    repo.git("switch", "-q", "main")
+    whole, shallow = tree / "build" / "whole", tree / "build" / "shallow"
+    repo.git("clone", "-q", str(repo.folder), str(whole))
+    repo.git("checkout", "-q", "v1", at=whole)
+    repo.git("clone", "-q", "--depth", "1", "--branch", "v1", f"file://{repo.folder}", str(shallow))
+    removed(ctl, tree)
+
+
+def test_a_commit_of_the_worktree_that_was_left_without_a_branch(repo: Repo, ctl: Ctl, tree: Path) -> None:
+    repo.git("switch", "-q", "--detach", at=tree)
+    repo.commit("b.txt", "b\n", at=tree)
+    lost = repo.git("rev-parse", "HEAD", at=tree).strip()
+    repo.git("switch", "-q", "login", at=tree)
+    refused(ctl, "1 commit that has no branch any more", f"git branch NAME {lost[:12]}")
+    repo.git("branch", "kept", lost)
+    removed(ctl, tree)
+
+
+def test_a_pick_of_several_commits_that_is_not_over(repo: Repo, ctl: Ctl, tree: Path) -> None:
+    base = repo.git("rev-parse", "main").strip()
+    repo.commit("a.txt", "first\n")
+    repo.commit("a.txt", "second\n")
+    repo.commit("a.txt", "theirs\n", at=tree)
+    assert not Git(tree).says("cherry-pick", f"{base}..main")
+    repo.commit("a.txt", "both\n", at=tree)
+    refused(ctl, "something unfinished (sequencer)")
 
 
 def test_a_submodule(repo: Repo, ctl: Ctl, tree: Path) -> None:

@@ -4,7 +4,7 @@ import asyncio
 
 import structlog
 
-from synapsed.aio import cancel_all
+from synapsed.aio import cancel_all, whole
 from synapsed.errors import QueueFull
 from synapsed.kernel import Kernel
 from synapsed.parts.a2a.push.lanes import Lanes
@@ -52,20 +52,27 @@ class PushSender:
 
     async def put(self, record: PushRecord) -> PushRecord:
         """Starts notifications of events after `record.cursor`; durable when this returns. A config with the same id is
-        replaced; the new receiver gets the events that the old one has not had. Raises QueueFull."""
+        replaced; the new receiver gets the events that the old one has not had. If the database refuses, the old one
+        goes on. Raises QueueFull."""
+        return await whole(self._put(record))
+
+    async def _put(self, record: PushRecord) -> PushRecord:
         key = (record.task_id, record.id)
         async with self._changing:
             others = {other.id: other for other in await self._book.of_task(record.task_id)}
-            old = others.get(record.id)
+            after = old = others.get(record.id)
             if old is None and len(others) >= TASK_MAX:
                 raise QueueFull(f"a task may have {TASK_MAX} push notification configs: delete some", limit=TASK_MAX)
             await self._end(key)
-            if old is not None:
-                old = await self.get(*key)  # where its last notification has led it
-            if old is not None and old.state == "active":
-                record = record.model_copy(update={"cursor": min(old.cursor, record.cursor)})
-            await self._book.put(record)
-            self._run(record)
+            try:
+                if old is not None:
+                    after = old = await self.get(*key)  # where its last notification has led it
+                if old is not None and old.state == "active":
+                    record = record.model_copy(update={"cursor": min(old.cursor, record.cursor)})
+                await self._book.put(record)
+                after = record
+            finally:
+                self._run(after)
         return record
 
     async def get(self, task_id: str, push_id: str) -> PushRecord | None:
@@ -76,17 +83,26 @@ class PushSender:
         return await self._book.of_task(task_id)
 
     async def delete(self, task_id: str, push_id: str) -> None:
-        """Stops the notifications of a config. Does nothing if there is no such config."""
+        """Stops the notifications of a config. Does nothing if there is no such config; if the database refuses, it
+        goes on."""
+        await whole(self._delete(task_id, push_id))
+
+    async def _delete(self, task_id: str, push_id: str) -> None:
         async with self._changing:
+            after = await self.get(task_id, push_id)
             await self._end((task_id, push_id))
-            await self._book.delete(task_id, push_id)
+            try:
+                await self._book.delete(task_id, push_id)
+                after = None
+            finally:
+                self._run(after)
 
     async def _end(self, key: _Key) -> None:
         if (running := self._running.get(key)) is not None:
             await cancel_all([running])
 
-    def _run(self, record: PushRecord) -> None:
-        if self._closed:
+    def _run(self, record: PushRecord | None) -> None:
+        if record is None or self._closed:
             return
         key = (record.task_id, record.id)
         telling = asyncio.get_running_loop().create_task(Telling(record, self._means).run())

@@ -12,6 +12,8 @@ from email.message import EmailMessage
 from email.utils import formatdate
 from typing import Any, Final, Literal
 
+import structlog
+
 from synapsed.parts.attention.notification_policy import Notice
 from synapsed.parts.attention.sinks.base import Buttons, Untold
 
@@ -19,6 +21,8 @@ PATIENCE_S: Final = 15.0
 """Seconds for each step of the dialogue."""
 
 PORTS: Final = {"starttls": 587, "tls": 465, "none": 25}
+
+log = structlog.stdlib.get_logger("synapsed.notify")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +51,21 @@ class MailPort:
         """True while a thread sends; the thread may outlive the caller that waited for it."""
 
     async def tell(self, notice: Notice, buttons: Buttons | None) -> str:
+        if self._busy:
+            raise Untold("the mail server has not finished the mail before this one")
+        try:
+            message = self._message(notice)
+        except UnicodeError:
+            raise Untold("the notice has a character that no mail can have", refused=True) from None
+        self._busy = True
+        try:
+            await _in_thread(lambda: self._send(message))
+        except RuntimeError:  # no thread was started
+            self._busy = False
+            raise Untold("this machine has no thread left to send a mail") from None
+        return ""
+
+    def _message(self, notice: Notice) -> EmailMessage:
         message = EmailMessage()
         message["From"] = self._sender
         message["To"] = ", ".join(self._to)
@@ -55,11 +74,8 @@ class MailPort:
         message["Message-ID"] = f"<{notice.id}@synapsed.invalid>"
         message["Auto-Submitted"] = "auto-generated"
         message.set_content(notice.body or notice.title)
-        if self._busy:
-            raise Untold("the mail server has not finished the mail before this one")
-        self._busy = True
-        await _in_thread(lambda: self._send(message))
-        return ""
+        bytes(message)  # what cannot be encoded shows here
+        return message
 
     async def withdraw(self, item_id: str, ref: str, outcome: Mapping[str, Any]) -> None:
         pass
@@ -68,12 +84,20 @@ class MailPort:
         pass
 
     def _send(self, message: EmailMessage) -> None:
-        """Sends a mail. Raises Untold."""
+        """Sends a mail. A mail that the server took for one recipient is sent: to repeat it would send it twice, so the
+        other recipients are only logged. Raises Untold."""
         try:
-            with self._connected() as smtp:
+            smtp = self._connected()
+            try:
                 if self._server.user is not None:
                     smtp.login(self._server.user, self._server.password)
-                smtp.send_message(message, self._sender, self._to)
+                if refused := smtp.send_message(message, self._sender, self._to):
+                    codes = sorted({code for code, _ in refused.values()})
+                    log.warning("the mail server refused some recipients", refused=len(refused), codes=codes)
+                with suppress(smtplib.SMTPException, OSError):  # the server has the mail, whatever it says now
+                    smtp.quit()
+            finally:
+                smtp.close()
         except smtplib.SMTPAuthenticationError:
             raise Untold("the mail server did not take user and password") from None
         except smtplib.SMTPRecipientsRefused:
@@ -84,6 +108,10 @@ class MailPort:
             raise Untold(f"the mail server cannot be used ({type(error).__name__})") from None
         except ssl.SSLError:
             raise Untold("the mail server's certificate cannot be verified, or TLS failed") from None
+        except UnicodeError:
+            raise Untold(
+                "the mail server's name, the user or the password has a character that it cannot have"
+            ) from None
         except OSError as error:
             raise Untold(f"the mail server cannot be reached: {error.strerror or error}") from None
         finally:

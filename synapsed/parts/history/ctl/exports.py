@@ -16,7 +16,7 @@ COLUMNS = (
 _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 _UNSEEN = re.compile(r"^[\s\x00-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+")
 """Characters at the beginning of a cell that a spreadsheet may drop."""
-_FENCE = re.compile(r"^ {0,3}(`{3,})", re.MULTILINE)
+_FENCE = re.compile(r"(?:\A|[\r\n]) {0,3}(`{3,})")
 WHOLE = "--format markdown has them"
 _KEPT_HERE = "only the beginning is kept in the history"
 

@@ -20,7 +20,7 @@ from synapsectl.errors import REFUSED, CtlError, UsageError
 from synapsectl.output import named
 from synapsed.parts.worktrees.ctl.git import Git, GitRefused
 from synapsed.parts.worktrees.ctl.unfinished import Unfinished, check_deletable
-from synapsed.parts.worktrees.ctl.unsaved import changed_copies, half_done, inner_work, some, uncommitted
+from synapsed.parts.worktrees.ctl.unsaved import changed_copies, half_done, inner_work, left_behind, some, uncommitted
 from synapsed.shared.counts import counted
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -253,6 +253,13 @@ class Repository:
             raise WorkWouldBeLost(
                 f"{worktree.name} has {commits} in no other branch: 'synapsectl worktree merge {worktree.name}' merges "
                 f"them; {again}"
+            )
+        left = left_behind(Git(worktree.path)) if worktree.path.is_dir() else []
+        if left and (lost := self.main.line("rev-list", "--ignore-missing", *left, "--not", "--all").split()):
+            commits = counted(len(lost), "commit that has", "commits that have")
+            raise WorkWouldBeLost(
+                f"{worktree.name} has {commits} no branch any more: 'git branch NAME {lost[0][:12]}' keeps the last; "
+                f"{again}"
             )
 
     def _keep_uncommitted(self, worktree: Worktree, advice: str) -> None:

@@ -6,6 +6,7 @@ git ignore it.
 
 import filecmp
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,9 +15,17 @@ from synapsectl.output import named
 from synapsed.parts.worktrees.ctl.git import Git
 from synapsed.shared.counts import counted
 
-IN_PROGRESS = ("rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG")
+IN_PROGRESS = (
+    *("rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG"),
+    "sequencer",  # a pick of several commits: CHERRY_PICK_HEAD is gone after each commit
+)
 """Files of git that show an unfinished operation."""
 STATUS = ("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=dirty", "--untracked-files=normal")
+LOG = ("log", "--no-show-signature", "--no-patch", "--walk-reflogs", "--format=%H%x09%gs", "HEAD", "--")
+LEFT = re.compile(r"checkout: moving from ([0-9a-f]{40,64}) to ")
+"""The entry of HEAD's log for a commit without a branch, from which something else was checked out."""
+FETCHED = ("clone:", "checkout:", "reset:", "pull:", "fetch:")
+"""First words of entries in HEAD's log that do not tell of a new commit."""
 GITLINK = "160000"
 """Mode of a submodule in an index."""
 SHOWN = 3
@@ -65,13 +74,48 @@ def inner_work(git: Git) -> str | None:
             return f"{name} in it has changes that are not committed ({some(changed)})"
         if inner.says("show-ref", "--quiet", "--verify", "refs/stash"):
             return f"{name} in it has a stash"
-        head = ["HEAD"] if inner.says("rev-parse", "--verify", "--quiet", "HEAD") else []
-        count = int(inner.line("rev-list", "--count", *head, "--branches", "--not", "--remotes", "--tags"))
-        if count:
+        if half := half_done(inner):
+            return f"{name} in it has something unfinished ({half})"
+        if count := _commits_only_there(inner):
             return f"{name} in it has {counted(count, 'commit that is', 'commits that are')} in no remote"
         if deeper := inner_work(inner):
             return f"{deeper}, in {name}"
     return None
+
+
+def left_behind(git: Git) -> list[str]:
+    """Returns the commits that had no branch when something else was checked out: only HEAD's log has them, unless they
+    got a branch later."""
+    return list(dict.fromkeys(found[1] for _, what in _head_log(git) if (found := LEFT.match(what))))
+
+
+def _commits_only_there(git: Git) -> int:
+    """Returns the number of commits that no remote of this repository is known to have.
+
+    A tag may be the remote's or the person's. So a commit of a tag counts if HEAD's log shows that it was made here, or
+    if the log does not go back to the clone.
+    """
+    log = _head_log(git)
+    made = {commit for commit, what in log if not what.startswith(FETCHED)}
+    shallow = Path(git.line("rev-parse", "--path-format=absolute", "--git-path", "shallow"))
+    remote = ["--remotes", *(shallow.read_text("ascii").split() if shallow.is_file() else [])]
+    own = ["HEAD"] if log or git.says("rev-parse", "--verify", "--quiet", "HEAD") else []
+    own += [*left_behind(git), "--exclude=refs/remotes/*", "--exclude=refs/tags/*", "--all"]
+    missing = "--ignore-missing"  # of a commit that git has thrown away
+    found = set(git.line("rev-list", missing, *own, "--not", *remote).split())
+    tagged = set(git.line("rev-list", missing, "--tags", "--not", *remote).split())
+    if log and log[-1][1].startswith("clone:"):
+        found = found - (tagged - made)
+        tagged &= made
+    return len(found | tagged)
+
+
+def _head_log(git: Git) -> list[tuple[str, str]]:
+    """Returns the entries of HEAD's log, the newest first, each as a commit and the reason for the entry."""
+    if not git.says("rev-parse", "--verify", "--quiet", "HEAD"):
+        return []
+    entries = (line.partition("\t") for line in git.line(*LOG).splitlines())
+    return [(commit, what) for commit, _, what in entries]
 
 
 def changed_copies(git: Git, names: Sequence[str], sources: Sequence[Path]) -> list[str]:

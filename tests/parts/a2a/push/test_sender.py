@@ -396,6 +396,38 @@ async def test_gone_is_taken_at_its_word(world: World):
         assert (await world.until(lambda record: record.state == "given_up")).attempt == 1
 
 
+@pytest.mark.parametrize("change", ["put", "delete"])
+@pytest.mark.parametrize("trouble", ["a store that refuses", "a caller that goes away"])
+async def test_a_change_that_does_not_happen_ends_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch, change: str, trouble: str
+):
+    reached, over = asyncio.Event(), asyncio.Event()
+
+    async def refuse(*_: object) -> None:
+        reached.set()
+        await over.wait()
+        raise StoreError("the disk is full")
+
+    async with world.up() as sender:
+        task = await world.task()
+        await sender.put(a_push(task, 0))
+        await world.poster.took(1)
+        await world.until(lambda record: record.cursor > 0)
+        with monkeypatch.context() as patched:
+            patched.setattr(world.book, change, refuse)
+            changing = sender.put(a_push(task, 0)) if change == "put" else sender.delete(task.id, "p")
+            asked = asyncio.ensure_future(changing)
+            await reached.wait()
+            if trouble == "a caller that goes away":
+                asked.cancel()
+            over.set()
+            with pytest.raises((StoreError, asyncio.CancelledError)):
+                await asked
+        await world.move(task, TaskState.COMPLETED)
+        await world.until(lambda record: record.state == "done")
+    assert told(await world.poster.took(2)) == ["SUBMITTED", "COMPLETED"]
+
+
 async def test_what_is_deleted_is_not_told_any_more(world: World):
     world.poster.holding["https://example.com/hook"] = asyncio.Event()
     async with world.up() as sender:
