@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from synapsed.clock import iso
-from synapsed.errors import StoreError
+from synapsed.errors import NotTaken, StoreError
 from synapsed.model.agent import Activity, AgentView
 from synapsed.model.events import ActivityChanged, AttentionChanged
 from synapsed.model.link import LinkTurnFailed, LinkTurnInterrupted
@@ -279,6 +279,29 @@ async def test_a_limit_told_in_a_dialog_is_answered_and_ends_the_turn(quiet_worl
     assert (failed.error.code, failed.error.details) == ("RATE_LIMITED", {"until": iso(1_700_003_600)})
     assert "input_required" not in world.statuses(task.id)
     await is_limited(world, agent)
+
+
+async def test_a_dialog_that_does_not_take_the_answer_is_a_persons(quiet_world: World) -> None:
+    world = quiet_world
+    agent = await limited(world)
+    task = await world.send(agent.id, "one")
+    await world.delivered()
+    world.link.submit()
+    tries = []
+
+    async def refuse(text: str, prompt_id: str | None) -> bool:
+        tries.append(prompt_id)
+        assert len(tries) < 9, "without end"
+        raise NotTaken("it asks the same", prompt_id=prompt_id)
+
+    world.link.answer = refuse
+    world.link.observe_as(Activity.WAITING, prompt=DIALOG)
+    await world.task_is(task.id, TaskState.INPUT_REQUIRED)
+    assert tries == ["d1"]
+    world.link.observe_as(Activity.BUSY)
+    await world.task_is(task.id, TaskState.WORKING)
+    world.link.observe_as(Activity.WAITING, prompt=DIALOG)
+    await until(lambda: tries == ["d1", "d1"], "it is shown anew: it may be another one")
 
 
 async def test_a_dialog_may_be_about_the_account_instead(quiet_world: World) -> None:
