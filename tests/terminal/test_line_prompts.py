@@ -7,7 +7,7 @@ import pytest
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.line_prompts.evidence import Reads, TerminalFacts, edits
-from synapsed.terminal.line_prompts.judgement import Known, echoes, read_prompt
+from synapsed.terminal.line_prompts.judgement import Known, asks, echoes, read_prompt
 from synapsed.terminal.line_prompts.learned import (
     KEPT_MAX,
     TEXT_MAX,
@@ -339,6 +339,12 @@ def test_a_prompt_of_many_folders_is_searched_for_in_little_time(text: str, show
     learned = learn(f"{text * (TEXT_MAX // len(text) - 1)}$", BASH)
     assert compiled(learned.pattern).match(learned.text)
     assert not compiled(learned.pattern).match(f"{shown * 2000}x")
+
+
+def test_signs_of_a_question_are_searched_for_in_little_time() -> None:
+    """No deadline is asserted: quadratic behaviour would exceed the test's time-out."""
+    assert asks(SPEC, f"a (){' ' * 500_000}x") is None
+    assert asks(SPEC, "Name (x) : ") == "a default"
 
 
 def test_the_last_folders_of_a_prompt_vary() -> None:
