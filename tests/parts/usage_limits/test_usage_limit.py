@@ -263,6 +263,22 @@ async def test_it_survives_the_daemon(quiet_world: World, task_policy: Any) -> N
     assert world.link.deliveries[0].task_id == (second.id if task_policy == "fail" else first.id)
 
 
+async def test_a_task_that_goes_on_is_in_its_new_conversation_already(quiet_world: World) -> None:
+    world = quiet_world
+    agent = await limited(world, UsageLimitPolicy(task="continue"))
+    task = await world.send(agent.id, "one", metadata={"new_conversation": True})
+    await refused(world, text="limit reached, until 1 hour")
+    await is_limited(world, agent)
+    await world.manager.close(keep_agents=True)
+    await world.daemon()
+    await ready(world)
+    world.clock.advance(3600 + SLACK_S)
+    await world.delivered(1)
+    assert world.link.deliveries[0].task_id == task.id
+    assert "go on with what was asked" in world.link.deliveries[0].text
+    assert len(world.factory.launched) == 1
+
+
 async def test_a_limit_told_in_a_dialog_is_answered_and_ends_the_turn(quiet_world: World) -> None:
     world = quiet_world
     agent = await limited(world)
