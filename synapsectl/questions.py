@@ -50,13 +50,14 @@ def hint(prompt: Mapping[str, Any]) -> str:
 def meant(prompt: Mapping[str, Any], line: str) -> TypedAnswer:
     """Returns the meaning of the line: an option's key, or y or n if an option says that for sure, or words."""
     text = line.strip()
-    options = {str(option["key"]).lower(): str(option["key"]) for option in prompt.get("options") or []}
+    keys = [str(option["key"]) for option in prompt.get("options") or []]
+    options = {key.lower(): key for key in keys} | {key: key for key in keys}
     sure = _sure(prompt)
-    two = len(sure) == 2 and len(options) in (0, 2)
+    two = len(sure) == 2 and len(keys) in (0, 2)
     if not text and two:
         return TypedAnswer(sure[False])
-    if text.lower() in options:
-        return TypedAnswer(options[text.lower()])
+    if (key := options.get(text) or options.get(text.lower())) is not None:
+        return TypedAnswer(key)
     decided = {"y": True, "yes": True, "n": False, "no": False}.get(text.lower())
     if decided is not None and decided in sure:
         return TypedAnswer(sure[decided])
@@ -85,9 +86,9 @@ def ask(ctx: CommandContext, agent: str, task: Mapping[str, Any]) -> bool:
         try:
             answer(ctx.client, who, given, who.prompt["prompt_id"])
         except ApiError as error:
-            ctx.out.note("it was answered elsewhere" if error.code in ELSEWHERE else str(error))
             if error.code not in ELSEWHERE and error.code not in ("INVALID_CHOICE", "NOT_TAKEN"):
                 raise
+            ctx.out.note("it was answered elsewhere" if error.code in ELSEWHERE else str(error))
             continue
         return True
 

@@ -124,7 +124,7 @@ class PastDates:
         now = self._clock.monotonic()
         offset = self._clock.wall() - now
         if not self._steps or abs(offset - self._steps[-1][1]) > STEP_S:
-            self._steps = [*self._steps[-STEPS_MAX:], (now, offset)]
+            self._steps = [*self._steps[1 - STEPS_MAX :], (now, offset)]
         return now
 
     def of(self, instant: float) -> float:
@@ -136,7 +136,8 @@ class PastDates:
     def instant(self, date: float) -> float:
         """Returns the last instant at which the wall clock was at `date`. For a date that it has left out, returns the
         instant at which it was set past that date; for the future, now."""
-        ends = [*(begin for begin, _ in self._steps[1:]), self.note()]
+        now = self.note()  # it may add a step
+        ends = [*(begin for begin, _ in self._steps[1:]), now]
         spans = [*zip(self._steps, ends, strict=True)][::-1]
         for (begin, offset), end in spans:
             if begin <= date - offset <= end:

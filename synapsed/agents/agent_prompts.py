@@ -45,6 +45,8 @@ class AgentPrompts:
         self._clock = clock
         self._actor = actor
         self._approving: asyncio.Task[None] | None = None
+        self._refused: str | None = None
+        """The prompt whose answer was not taken, until it is gone."""
         self._awaited, self._wait_until = "", 0.0
         """The prompt that waits for a decision, and the end of the wait (monotonic)."""
 
@@ -57,6 +59,8 @@ class AgentPrompts:
         async with self._answering():
             prompt = await self._actor.call(self._turns.asked, task_id)
             wanted = prompt_id or prompt.prompt_id
+            if wanted != prompt.prompt_id:  # it is asked already, and the task does not have it yet
+                prompt = (await link.observe()).prompt or prompt
             hidden = await link.answer(text, wanted)
             given = Given(prompt_id=wanted, prompt=prompt, answer=answer, hidden=hidden, origin=origin)
             return await self._actor.call(self._turns.answered, task_id, given)
@@ -69,8 +73,8 @@ class AgentPrompts:
             raise NotWaiting(f"{name} does not ask anything", agent=name)
         wanted = prompt_id or prompt.prompt_id
         async with self._answering():
+            task = self._turns.current  # with the answer, the next one may begin
             hidden = await link.answer(text, wanted)
-            task = self._turns.current
             task_id = task.id if task is not None else None
             given = Given(prompt_id=wanted, prompt=prompt, answer=Message.of(text), hidden=hidden, origin=origin)
             await self._actor.call(self._turns.answered, task_id, given)
@@ -89,7 +93,7 @@ class AgentPrompts:
     def sees_to(self, prompt: Prompt | None) -> bool:
         """Returns whether the prompt is answered without a person."""
         if prompt is None:
-            self._awaited = ""  # if the same one comes again, it is about another call
+            self._awaited, self._refused = "", None  # if the same one comes again, it is about another call
             return False
         return self._held(prompt) or self._decided(prompt)
 
@@ -110,15 +114,18 @@ class AgentPrompts:
     def _held(self, prompt: Prompt) -> bool:
         """Returns whether a task's dialog is answered because its messages are to wait."""
         answer = self._hold.answer(prompt) if self._turns.current is not None else None
-        if answer is not None and self._approving is None:
+        if answer is None or self._refused == prompt.prompt_id:
+            return False
+        if self._approving is None:
             self._approving = self._actor.spawn(self._approve(prompt, answer, Origin("daemon")))
-        return answer is not None
+        return True
 
     async def _approve(self, prompt: Prompt, text: str, origin: Origin) -> None:
         """Answers a dialog in place of the person."""
         try:
             await self._owner.answer(text, prompt.prompt_id, origin)
         except SynapsedError as error:
+            self._refused = prompt.prompt_id
             self._actor.log.warning("a decision was not taken: the person is asked", error=error.message)
         finally:
             self._rules.answered(prompt)

@@ -22,6 +22,8 @@ LOST = "CONVERSATION_LOST"
 NEW = "new: "
 """Beginning of the note on a conversation that replaced the one before without a request."""
 
+ASKED_ANEW = "new, as a message asked"
+
 NOTHING_SAID = f"{NEW}nothing had been said in the one before"
 
 
@@ -112,8 +114,7 @@ def said(record: AgentRecord, session: str | None, context_id: str | None) -> Co
 
 def asked_anew(context_id: str) -> ConversationChange:
     """Begins a new conversation because a message asks for it."""
-    note = "new, as a message asked"
-    return ConversationChange(fields=_empty(note) | {"context_id": context_id})
+    return ConversationChange(fields=_empty(ASKED_ANEW) | {"context_id": context_id})
 
 
 def _lost(record: AgentRecord, why: str) -> ConversationChange:

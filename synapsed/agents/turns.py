@@ -202,7 +202,9 @@ class AgentTurns:
         except StoreError as error:  # the task is durable: it waits, and a sweep tries again
             self._actor.log.warning("the database refused; the task waits", error=error.message)
         turn = self._turn
-        return turn.task if turn is not None and turn.task.id == task.id else task
+        if turn is not None and turn.task.id == task.id:
+            return turn.task
+        return task if task.id in self._mailbox else await self._store.task(task.id) or task
 
     async def enter(self, task: Task) -> None:
         """Puts a task that is durable already into the mailbox."""
@@ -292,7 +294,8 @@ class AgentTurns:
         """Takes the next task if the agent can receive it now."""
         if (task := self._mailbox.peek()) is None or (link := await self._receiver()) is None:
             return
-        if transitions.wants_new_conversation(task) and self._renewed_for != task.id:
+        renewed = self._renewed_for == task.id or self._goes_on(link, task)
+        if transitions.wants_new_conversation(task) and not renewed:
             try:
                 renewing = await self._process.renew(task.context_id)
             except NotReady as error:  # it must not be typed in the old conversation
@@ -303,6 +306,13 @@ class AgentTurns:
             if renewing:
                 return
         await self._begin(link, task)
+
+    def _goes_on(self, link: AgentLink, task: Task) -> bool:
+        """Returns True if the program has the message of a task that was put off."""
+        turn = self._attempts.get(task.id)
+        if turn is None or turn.continued is None:
+            return False
+        return turn.continued == link.launch.launch_id or link.launch.resumed
 
     async def _receiver(self) -> AgentLink | None:
         """Returns the link, if it can be given a message now."""
@@ -330,14 +340,15 @@ class AgentTurns:
         attempt = returned.attempt if returned else 1
         commit = transitions.begun(task, launch_id=link.launch.launch_id, attempt=attempt, now=self._clock.wall())
         assert commit.turn is not None
-        same = returned is not None and (returned.continued == link.launch.launch_id or link.launch.resumed)
-        continued = link.launch.launch_id if returned is not None and returned.continued is not None and same else None
+        continued = link.launch.launch_id if self._goes_on(link, task) else None
         command = transitions.is_command(task) and continued is None
         record = link.prepare(commit.turn.model_copy(update={"continued": continued}), command=command)
         await self._commit(replace(commit, events=(*before, *commit.events), turn=record, reply=reply))
         self._mailbox.remove(task.id)
         self._attempts.pop(task.id, None)
         self._turn = _Turn(commit.task, record, None if returned else Told())
+        if self._renewed_for != task.id:
+            self._renewed_for = None  # the new conversation is this task's, which went first
         self._deliver(link, fresh=True, letter=letter)
         return commit.task
 
@@ -525,11 +536,10 @@ class AgentTurns:
             await link.deliver(delivery)
         except (SynapsedError, OSError) as error:
             message = error.message if isinstance(error, SynapsedError) else f"its files cannot be written: {error}"
-            self._actor.post(self._not_delivered, task.id, message)
+            self._actor.post(self._not_delivered, turn, message)
 
-    async def _not_delivered(self, task_id: str, message: str) -> None:
-        turn = self._turn
-        if turn is None or turn.task.id != task_id:
+    async def _not_delivered(self, turn: _Turn, message: str) -> None:
+        if turn is not self._turn:  # it was given back, or has ended
             return
         code = "INTERRUPTED" if transitions.is_submitted(turn.record) else "UNDELIVERED"
         await self.persist(transitions.failed(turn.task, code=code, message=message, now=self._clock.wall()))

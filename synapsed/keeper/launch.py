@@ -58,12 +58,12 @@ def _options(arguments: list[str]) -> tuple[str, bool, str | None]:
         if argument == "--ptyprocess":
             ptyprocess_dir = next(rest, None)
         elif argument == "--spec":
-            spec_file = next(rest, None)
+            spec_file = next(rest, "")
         elif argument == "--foreground":
             foreground = True
         else:
             raise LaunchRefused("bad_spec", _USAGE)
-    if ptyprocess_dir is None:
+    if ptyprocess_dir is None or spec_file == "":
         raise LaunchRefused("bad_spec", _USAGE)
     return ptyprocess_dir, foreground, spec_file
 
@@ -122,7 +122,20 @@ def _keep(spec: Spec, ptyprocess_dir: str, report: int | None) -> int:
             return _fail(error.code, str(error))
         os.write(report, b"-" + json.dumps({"code": error.code, "message": str(error)}).encode() + b"\n")
         return 1
-    facts = json.dumps(keeper.describe()).encode() + b"\n"
+    try:
+        try:
+            _tell(json.dumps(keeper.describe()).encode() + b"\n", report)
+        except OSError as error:  # nobody learns of the program
+            sys.stderr.write(f"the launch cannot be reported: {error}\n")
+            keeper.terminate()
+        keeper.run()
+    finally:
+        keeper.close()
+    return 0
+
+
+def _tell(facts: bytes, report: int | None) -> None:
+    """Reports a launch that has succeeded. Raises OSError if nobody takes the report."""
     if report is None:
         sys.stdout.buffer.write(facts)
         sys.stdout.flush()
@@ -130,11 +143,6 @@ def _keep(spec: Spec, ptyprocess_dir: str, report: int | None) -> int:
     else:
         os.write(report, b"+" + facts)
         os.close(report)
-    try:
-        keeper.run()
-    finally:
-        keeper.close()
-    return 0
 
 
 def _start(spec: Spec, ptyprocess_dir: str, *, detach: bool) -> Keeper:

@@ -164,7 +164,7 @@ class Keeper:
     def _signals(self, wake: int) -> None:
         numbers = os.read(wake, 512)
         if signal.SIGTERM in numbers:
-            self._terminated()
+            self.terminate()
         if signal.SIGHUP in numbers:
             self._listen_again()
         if signal.SIGCHLD in numbers:
@@ -178,9 +178,9 @@ class Keeper:
         except LaunchRefused as error:
             sys.stderr.write(f"{error}\n")
 
-    def _terminated(self) -> None:
-        """Handles SIGTERM, which a service manager sends: ends the program, and the keeper without waiting for a client
-        to acknowledge the exit."""
+    def terminate(self) -> None:
+        """Ends the program, and the keeper without waiting for a client to acknowledge the exit: a service manager has
+        sent SIGTERM, or nobody knows of the launch."""
         self._ends_with_program = True
         if self.exit_record is not None:
             self.leave()

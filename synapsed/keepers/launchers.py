@@ -179,6 +179,7 @@ class ProcessLauncher:
             await sweep_launch(spec.launch_id)
             raise
         if ended.code != 0:
+            await sweep_launch(spec.launch_id)  # it may have died when the program ran already
             raise launch_error(ended.errors)
         return LaunchedKeeper.told(spec, ended.output)
 

@@ -17,10 +17,13 @@ LOG_MAX = 4 * 1024 * 1024
 
 
 def raise_limit() -> tuple[int, int]:
-    """Raises this process's soft limit towards its hard one. Returns the former limit, for agents, and the new one."""
+    """Raises this process's soft limit towards its hard one. Returns the former limit, for agents, and the new one.
+    The former one is 0 if there was none: agents then have none either."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MANY if hard == resource.RLIM_INFINITY else min(hard, MANY)
-    if soft != resource.RLIM_INFINITY and soft >= wanted:
+    if soft == resource.RLIM_INFINITY:
+        return 0, MANY
+    if soft >= wanted:
         return soft, soft
     for files in (wanted, 10_240):  # the second is macOS's own bound, whatever the hard limit says
         try:

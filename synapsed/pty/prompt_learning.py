@@ -16,7 +16,17 @@ from synapsed.profiles.screen_spec import Composer
 from synapsed.shared.files import write_whole
 from synapsed.terminal.line_prompts.evidence import TerminalFacts
 from synapsed.terminal.line_prompts.judgement import asks, before_cursor, echoes
-from synapsed.terminal.line_prompts.learned import KEPT_MAX, TEXT_MAX, LearnedPrompt, add, compiled, learn, said
+from synapsed.terminal.line_prompts.learned import (
+    FOLDER,
+    FOLDERS_MAX,
+    KEPT_MAX,
+    TEXT_MAX,
+    LearnedPrompt,
+    add,
+    compiled,
+    learn,
+    said,
+)
 from synapsed.terminal.look import Look
 
 __all__ = ["PROMPTS_FILE", "KeptPrompts", "PromptLearning"]
@@ -48,6 +58,7 @@ class KeptPrompts:
             learned = tuple(
                 LearnedPrompt(one["text"], one["pattern"], one["program"], one["mode"])
                 for one in kept["prompts"][-KEPT_MAX:]
+                if one["pattern"].count(FOLDER) <= FOLDERS_MAX  # it was learned by an older daemon otherwise
             )
         except (OSError, ValueError, KeyError, TypeError):
             return self._told

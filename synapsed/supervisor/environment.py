@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from synapsed.agents.conversations import ASKED_ANEW
 from synapsed.config.config import EnvironmentConfig
 from synapsed.errors import ConfigError, ProgramNotFound
 from synapsed.interfaces import Bringing
@@ -232,12 +233,12 @@ def launch_plan(record: AgentRecord, profile: Profile, *, program: str, env: dic
     arguments choose a conversation, they do so only at the first start: after that, it is on record."""
     resume, conversation, args = profile.resume, record.conversation, tuple(record.args)
     resumed = profile.resumes and conversation is not None
-    chosen = not resumed and resume.chosen_by(args)
-    if resumed:
+    if resumed or record.conversation_note == ASKED_ANEW:
         args = tuple(resume.without_choice(args))
-    elif chosen:
+    chosen = not resumed and resume.chosen_by(args)
+    if chosen:
         conversation = None
-    else:
+    elif not resumed:
         conversation = None
         if names_conversation(resume.fresh_args):
             conversation = str(uuid4())

@@ -1,5 +1,7 @@
 """Tasks whose program asks something: the prompt, its answer, what is kept of them."""
 
+from dataclasses import replace
+
 import pytest
 
 from synapsed.errors import (
@@ -218,3 +220,29 @@ async def test_a_prompt_outside_any_task(world: World) -> None:
     await until(lambda: world.manager.directory.view(AGENT).activity is Activity.WAITING)
     await world.manager.terminals.answer(AGENT, "1")
     assert world.link.answers == [("1", "p1")]
+
+
+async def test_an_answer_to_a_prompt_that_the_task_does_not_have_yet_is_kept_with_that_prompt(world: World) -> None:
+    task = await asking(world)
+    newer = PERMISSION.model_copy(update={"prompt_id": "p2", "prompt": "Delete it?"})
+    world.link.seen = replace(world.link.seen, prompt=newer)
+    await world.manager.tasks.provide_input(task.id, "1", "p2")
+    kept = await world.store.task(task.id)
+    assert [said.text for said in kept.exchange] == ["Delete it?", "1"]
+
+
+async def test_an_answer_before_a_task_is_not_that_task_s(world: World) -> None:
+    await world.start(ready=False)
+    world.link.observe_as(Activity.WAITING, prompt=PERMISSION)
+    await until(lambda: world.manager.directory.view(AGENT).activity is Activity.WAITING)
+    task = await world.send(AGENT)
+
+    async def answer(text: str, prompt_id: str | None) -> bool:
+        world.link.ready()
+        await world.delivered()
+        return False
+
+    world.link.answer = answer
+    await world.manager.terminals.answer(AGENT, "1")
+    assert (await world.store.task(task.id)).exchange == []
+    assert [event.task_id for event in world.store.events.all if isinstance(event.data, InputAnswered)] == [None]

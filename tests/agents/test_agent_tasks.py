@@ -15,7 +15,7 @@ from synapsed.errors import (
     TooLarge,
 )
 from synapsed.interfaces import SendRequest, TaskFilter
-from synapsed.model.agent import Activity
+from synapsed.model.agent import Activity, ProcessState
 from synapsed.model.events import TaskArtifactAdded, TaskDelivered, TaskStatusChanged
 from synapsed.model.link import (
     LinkTurnAccepted,
@@ -369,6 +369,29 @@ async def test_a_link_that_cannot_deliver_fails_the_task(world: World) -> None:
     failed = await world.task_is(task.id, TaskState.FAILED)
     assert failed.error is not None
     assert failed.error.code == "UNDELIVERED"
+
+
+async def test_a_delivery_that_fails_late_fails_no_later_attempt(world: World) -> None:
+    await world.start()
+    late: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def hang(delivery):
+        await late
+
+    first = world.link
+    first.deliver = hang
+    task = await world.send(AGENT)
+    first.die(1)
+    await world.agent_is(AGENT, ProcessState.BACKOFF)
+    world.clock.advance(60)
+    await until(lambda: world.link is not first, "it is started again")
+    world.link.ready()
+    await world.delivered()
+    late.set_exception(NotReady("the connection is closed"))
+    await world.manager._agents[AGENT].believed()
+    world.link.submit()
+    world.link.end("done")
+    await world.task_is(task.id, TaskState.COMPLETED)
 
 
 async def test_facts_of_another_turn_change_nothing(world: World) -> None:

@@ -82,6 +82,7 @@ async def test_a_new_conversation_that_could_not_begin_ends_nothing(world: World
     await talker(world, folder)
     folder.rename(folder.with_name("renamed"))
     task = await world.send(TALKER, metadata={NEW_CONVERSATION: True})
+    assert task.status is TaskState.FAILED, "its sender is told at once"
     failed = await world.task_is(task.id, TaskState.FAILED)
     assert failed.error is not None
     assert failed.error.code == "UNDELIVERED"

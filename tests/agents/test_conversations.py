@@ -273,6 +273,42 @@ async def test_a_new_conversation_is_begun_where_a_message_asks_for_it(world: Wo
     assert lost(world) == []
 
 
+async def test_a_new_conversation_that_an_urgent_message_has_taken_is_not_the_next_ones(world: World) -> None:
+    view = await world.start("talker")
+    await worked(world)
+    asked = await world.send(view.id, "hello", metadata={"new_conversation": True})
+    world.link.ready()
+    await until(lambda: len(plans(world)) == 2, "it is started again")
+    urgent = await world.send(view.id, "at once", priority=5)
+    world.link.ready()
+    await world.delivered()
+    assert world.link.deliveries[0].task_id == urgent.id
+    second = world.link
+    second.submit()
+    second.end("x")
+    await until(lambda: len(plans(world)) == 3, "the message gets a conversation of its own")
+    world.link.ready()
+    await world.delivered()
+    assert world.link.deliveries[0].task_id == asked.id
+    assert [delivery.task_id for delivery in second.deliveries] == [urgent.id]
+
+
+async def test_a_new_conversation_is_not_the_one_that_the_arguments_chose(world: World) -> None:
+    view = await world.start("talker", args=["--continue", "--verbose"])
+    world.link.emit(LinkSession("old"))
+    await worked(world)
+    world.link.ready()
+    await until(lambda: world.manager.directory.view(TALKER).activity is Activity.READY)
+    asked = await world.send(view.id, "hello", metadata={"new_conversation": True})
+    await until(lambda: len(plans(world)) == 2, "it is started again")
+    (chosen, conversation_id, args) = own_arguments(world)[1]
+    assert (chosen, args) == (False, ("--verbose",))
+    assert conversation_id not in (None, "old")
+    world.link.ready()
+    await world.delivered()
+    assert world.link.deliveries[0].task_id == asked.id
+
+
 async def test_a_new_conversation_that_the_database_did_not_take_is_begun_later(world: World) -> None:
     view = await world.start("talker")
     await worked(world)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from synapsectl.service.systemd import _is_older
-from synapsed.clock import AGES_MAX, JUMP_S, SETTLED_S, Ages, PastDates, SystemClock, began
+from synapsed.clock import AGES_MAX, JUMP_S, SETTLED_S, STEPS_MAX, Ages, PastDates, SystemClock, began
 from synapsed.keeper.processes import lived_s, start_mark
 from tests.fakes.clock import DAY_S, JUMPS, FakeClock
 
@@ -99,6 +99,31 @@ def test_past_instants_keep_their_dates(clock: FakeClock, jump: float) -> None:
     assert dates.instant(second[1]) == pytest.approx(second[0], abs=0.001)
     assert dates.instant(clock.wall() + 20 * DAY_S) == clock.monotonic(), "the future is now"
     assert dates.of(0.0) == first[1] - first[0], "before it was there it was as when it came"
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+def test_a_clock_that_was_set_just_now_dates_the_instants_before(clock: FakeClock, jump: float) -> None:
+    dates = PastDates(clock)
+    clock.advance(100)
+    before = clock.monotonic(), clock.wall()
+    clock.jump(jump)
+    clock.advance(100)
+    after = clock.monotonic(), clock.wall()
+    assert dates.instant(after[1]) == pytest.approx(after[0], abs=0.001), "nothing has noted the jump before"
+    assert dates.instant(before[1]) == pytest.approx(before[0], abs=0.001)
+
+
+def test_so_many_steps_of_the_clock_are_remembered(clock: FakeClock) -> None:
+    dates = PastDates(clock)
+    for number in range(2 * STEPS_MAX):
+        last = clock.wall()
+        clock.jump((number + 1) * HOUR_S)
+        clock.advance(1)
+        dates.note()
+    assert len(dates._steps) == STEPS_MAX
+    clock.jump(HOUR_S)
+    assert dates.instant(last) < clock.monotonic(), "a step more does not shift the others"
+    assert len(dates._steps) == STEPS_MAX
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="Linux only")

@@ -1,13 +1,14 @@
 """The limit of open files, and the log of a daemon that a person's tool has started."""
 
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from synapsed.process.open_files import LOG_MAX, MANY, OwnLog, keep_private
+from synapsed.process.open_files import LOG_MAX, MANY, OwnLog, keep_private, raise_limit
 
 RAISE = (
     "from synapsed.process.open_files import raise_limit; import resource; print(raise_limit(), resource.getrlimit(7))"
@@ -32,6 +33,13 @@ def test_the_soft_limit_is_raised_to_the_hard_one(limit: str, told: str | None) 
     else:
         now = int(done.stdout.partition(", ")[2].partition(")")[0])
         assert 512 < now <= MANY
+
+
+def test_no_limit_is_none_for_the_agents_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On macOS that is a number which the keeper would refuse."""
+    endless = resource.RLIM_INFINITY
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (endless, endless))
+    assert raise_limit() == (0, MANY)
 
 
 @pytest.fixture

@@ -147,6 +147,23 @@ async def test_a_keeper_hears_its_signals_whoever_started_it(lab: Lab, before: s
             assert (await watcher.until_exit()).code == 7
 
 
+async def test_a_launch_that_nobody_learns_of_leaves_nothing(lab: Lab) -> None:
+    spec = lab.spec("sleep", "1000", launch_id="untold", transport="pipes", term_grace_s=0)
+    private_directory(spec.socket_path.parent)
+    path = lab.root / "spec.json"
+    path.write_bytes(spec.to_json())
+    hear, tell = os.pipe()
+    os.close(hear)
+    keeper = keeper_command(sys.executable, "--foreground", "--spec", str(path))
+    process = await asyncio.create_subprocess_exec(*keeper, stdout=tell, stderr=subprocess.PIPE)
+    os.close(tell)
+    _, errors = await process.communicate()
+    assert living(spec.launch_id) == []
+    assert b"the launch cannot be reported" in errors
+    assert json.loads((lab.root / "state" / "exit.json").read_text())["stopped"] is True
+    assert not spec.socket_path.exists()
+
+
 # --- launches that fail -----------------------------------------------------------------------------------------------
 
 
@@ -249,3 +266,21 @@ async def test_a_launch_whose_end_is_not_seen_leaves_nothing(lab: Lab) -> None:
     finally:
         signal.signal(signal.SIGCHLD, before)
     assert living(spec.launch_id) == []
+
+
+async def test_a_keeper_that_dies_while_it_launches_leaves_nothing(lab: Lab) -> None:
+    """Its program may run already."""
+    python = lab.root / "python"
+    python.write_text("#!/bin/sh\nsleep 1000 </dev/null >/dev/null 2>&1 &\nkill -9 $$\n")
+    python.chmod(0o755)
+    spec = lab.spec("sleep", "1000", launch_id="dies")
+    with pytest.raises(LaunchError):
+        await ProcessLauncher(python=str(python)).launch(spec)
+    assert living(spec.launch_id) == []
+
+
+def test_an_option_without_its_value_is_refused() -> None:
+    command = keeper_command(sys.executable, "--spec")
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    assert done.returncode == 1
+    assert "usage: keeper" in done.stderr

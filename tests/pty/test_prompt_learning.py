@@ -9,7 +9,7 @@ import pytest
 from synapsed.profiles.screen_spec import Composer
 from synapsed.pty.prompt_learning import KeptPrompts, PromptLearning
 from synapsed.terminal.line_prompts.evidence import TerminalFacts
-from synapsed.terminal.line_prompts.learned import LearnedPrompt
+from synapsed.terminal.line_prompts.learned import FOLDER, LearnedPrompt
 from synapsed.terminal.observer import TerminalObserver
 from tests.pty.turn_terminal import LINES
 
@@ -91,6 +91,12 @@ def test_what_was_learned_counts_for_the_same_command_only(
     KeptPrompts(tmp_path / "kept", COMMAND, program="/bin/sh").save([KEPT])
     found = KeptPrompts(tmp_path / "kept", command, program=program).load()
     assert found == ((KEPT,) if there else ())
+
+
+def test_what_an_older_daemon_learned_and_takes_hours_to_find_is_left_out(tmp_path: Path) -> None:
+    slow = KEPT._replace(pattern=rf"{FOLDER}\ " * 9)
+    KeptPrompts(tmp_path / "kept", COMMAND).save([slow, KEPT])
+    assert KeptPrompts(tmp_path / "kept", COMMAND).load() == (KEPT,)
 
 
 def test_what_a_person_said_is_not_kept_as_learned(tmp_path: Path) -> None:

@@ -3,10 +3,13 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from synapsectl import questions
+from synapsectl.errors import ApiError
 from synapsectl.questions import hint, meant
 from synapsed.errors import PromptChanged
 from synapsed.model.task import Artifact, Prompt, Task, TaskState
@@ -24,6 +27,7 @@ THREE = prompt(("1", "Yes"), ("2", "Yes, and don't ask again"), ("3", "No"))
 COLOURS = prompt(("1", "Red"), ("2", "Blue"), kind="question", own_words=True)
 BARE = prompt(kind="confirmation")
 WORDS = prompt(kind="text")
+CASES = prompt(("a", "This file"), ("A", "All files"), ("d", "Neither"), kind="question")
 
 
 @pytest.mark.parametrize(
@@ -41,11 +45,29 @@ def test_what_can_be_typed(asked: dict[str, Any], told: str) -> None:
         (BARE, "", "n"), (BARE, "y", "y"),
         (THREE, "2", "2"), (THREE, "y", "1"), (THREE, "no", "3"), (THREE, "", None), (THREE, "4", None),
         (COLOURS, "1", "1"), (COLOURS, "teal, please", "teal, please"), (COLOURS, "", None),
+        (CASES, "a", "a"), (CASES, "A", "A"), (CASES, "D", "d"),
         (WORDS, "Ann", "Ann"), (WORDS, "  ", None), (WORDS, "y", "y"),
     ],
 )  # fmt: skip
 def test_what_a_line_means(asked: dict[str, Any], typed: str, answer: str | None) -> None:
     assert meant(asked, typed).answer == answer
+
+
+def test_a_refusal_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command tells it, when it ends by it."""
+
+    def refuse(*_: object) -> None:
+        raise ApiError("KEEPER_LOST", "it does not answer")
+
+    notes: list[str] = []
+    asks = SimpleNamespace(prompt={**YES_NO, "prompt_id": "p1"})
+    for name, stand_in in {"_who": lambda *_: asks, "_read": lambda *_: "y", "show_prompt": print}.items():
+        monkeypatch.setattr(questions, name, stand_in)
+    monkeypatch.setattr(questions, "answer", refuse)
+    ctx: Any = SimpleNamespace(out=SimpleNamespace(note=notes.append), client=None)
+    with pytest.raises(ApiError):
+        questions.ask(ctx, "claude", {"id": "t1"})
+    assert notes == ["claude asks:"]
 
 
 # --- at a terminal ---

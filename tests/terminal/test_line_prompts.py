@@ -7,8 +7,17 @@ import pytest
 from synapsed.profiles.library import ProfileLibrary
 from synapsed.terminal.emulated_screen import Screen
 from synapsed.terminal.line_prompts.evidence import Reads, TerminalFacts, edits
-from synapsed.terminal.line_prompts.judgement import Known, echoes, read_prompt
-from synapsed.terminal.line_prompts.learned import KEPT_MAX, LearnedPrompt, add, compiled, learn, pattern_of, said
+from synapsed.terminal.line_prompts.judgement import Known, asks, echoes, read_prompt
+from synapsed.terminal.line_prompts.learned import (
+    KEPT_MAX,
+    TEXT_MAX,
+    LearnedPrompt,
+    add,
+    compiled,
+    learn,
+    pattern_of,
+    said,
+)
 
 SPEC = ProfileLibrary.builtin().get("generic").composer
 
@@ -320,6 +329,28 @@ def test_what_was_learned_is_bounded_and_the_newest_counts() -> None:
     assert len(many) == KEPT_MAX
     assert add(many, many[0])[-1] == many[0]
     assert len(add(many, many[0])) == KEPT_MAX
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [("/ ", "/ "), ("~:", "~:"), ("src+", "src+"), ("src+", "/+"), ("/:1", "/:1")]
+)
+def test_a_prompt_of_many_folders_is_searched_for_in_little_time(text: str, shown: str) -> None:
+    """No deadline is asserted: exponential behaviour would exceed the test's time-out."""
+    learned = learn(f"{text * (TEXT_MAX // len(text) - 1)}$", BASH)
+    assert compiled(learned.pattern).match(learned.text)
+    assert not compiled(learned.pattern).match(f"{shown * 2000}x")
+
+
+def test_signs_of_a_question_are_searched_for_in_little_time() -> None:
+    """No deadline is asserted: quadratic behaviour would exceed the test's time-out."""
+    assert asks(SPEC, f"a (){' ' * 500_000}x") is None
+    assert asks(SPEC, "Name (x) : ") == "a default"
+
+
+def test_the_last_folders_of_a_prompt_vary() -> None:
+    pattern = compiled(pattern_of("src@src:~/src (main)$", "/home/src"))
+    assert pattern.fullmatch("src@etc:/etc (other)$")
+    assert not pattern.fullmatch("etc@etc:/etc (other)$"), "the person"
 
 
 @pytest.mark.parametrize("text", ["a.b*c> ", "[x]+ $ ", "(((> ", "\\d> ", "~/a(b> "])

@@ -18,9 +18,12 @@ TEXT_MAX = 200
 KEPT_MAX = 16
 """Prompts of one agent that are kept; beyond that the oldest are forgotten."""
 
+FOLDERS_MAX = 2
+"""Folders of a prompt that vary, the last ones of it: with many, the time of a search would have no bound."""
+
 _STATUS = r" ?(?:\w{1,3}:)?[(\[][^()\[\]\n?]{1,80}[)\]](?:\*| ?[✗✘✔✓±●])?"
 """A branch or a status in brackets: `(main)`, `[main]*`, `git:(main) ✗`."""
-_FOLDER = rf"(?:[~/][^\n?()\[\]|<>]{{0,120}}?|[\w.@+-]{{1,60}})(?:{_STATUS})?"
+FOLDER = rf"(?:[~/][^\n?()\[\]|<>]{{0,120}}?|[\w.@+-]{{1,60}})(?:{_STATUS})?"
 """A path, or the last part of one; behind it a status."""
 _DATES = ("Mon|Tue|Wed|Thu|Fri|Sat|Sun", "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec", "AM|PM", "am|pm")
 """Words of dates and times, of which any other of its kind may stand in the place of one."""
@@ -69,7 +72,9 @@ def pattern_of(text: str, cwd: str | None) -> str:
     parts = [rf"(?:{_ENVIRONMENT.pattern})?"] if text else []
     at = env.end() if env is not None else 0
     name = PurePath(cwd).name if cwd is not None else ""
+    folders: list[tuple[int, str]] = []
     while at < len(text):
+        start = at
         if name and text.startswith(name, at) and _is_word(text, at, at + len(name)):
             at += len(name)
             folder = True
@@ -80,9 +85,12 @@ def pattern_of(text: str, cwd: str | None) -> str:
             if not folder:
                 parts.append(_varying(found))
         if folder:
-            parts.append(_FOLDER)
             behind = _BEHIND_FOLDER.match(text, at)
             at = behind.end() if behind is not None else at
+            folders.append((len(parts), re.escape(text[start:at])))
+            parts.append(FOLDER)
+    for place, same in folders[:-FOLDERS_MAX]:
+        parts[place] = same
     end = f"(?!{re.escape(text[-1:])})" if text else ""  # `>` does not begin `>>>`
     pattern = f"{''.join(parts)}{end}{_BLANKS}"
     return pattern if compiled(pattern).fullmatch(text) else re.escape(text) + end + _BLANKS

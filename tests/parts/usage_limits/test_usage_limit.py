@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from synapsed.clock import iso
-from synapsed.errors import StoreError
+from synapsed.errors import NotTaken, StoreError
 from synapsed.model.agent import Activity, AgentView
 from synapsed.model.events import ActivityChanged, AttentionChanged
 from synapsed.model.link import LinkTurnFailed, LinkTurnInterrupted
@@ -263,6 +263,22 @@ async def test_it_survives_the_daemon(quiet_world: World, task_policy: Any) -> N
     assert world.link.deliveries[0].task_id == (second.id if task_policy == "fail" else first.id)
 
 
+async def test_a_task_that_goes_on_is_in_its_new_conversation_already(quiet_world: World) -> None:
+    world = quiet_world
+    agent = await limited(world, UsageLimitPolicy(task="continue"))
+    task = await world.send(agent.id, "one", metadata={"new_conversation": True})
+    await refused(world, text="limit reached, until 1 hour")
+    await is_limited(world, agent)
+    await world.manager.close(keep_agents=True)
+    await world.daemon()
+    await ready(world)
+    world.clock.advance(3600 + SLACK_S)
+    await world.delivered(1)
+    assert world.link.deliveries[0].task_id == task.id
+    assert "go on with what was asked" in world.link.deliveries[0].text
+    assert len(world.factory.launched) == 1
+
+
 async def test_a_limit_told_in_a_dialog_is_answered_and_ends_the_turn(quiet_world: World) -> None:
     world = quiet_world
     agent = await limited(world)
@@ -279,6 +295,29 @@ async def test_a_limit_told_in_a_dialog_is_answered_and_ends_the_turn(quiet_worl
     assert (failed.error.code, failed.error.details) == ("RATE_LIMITED", {"until": iso(1_700_003_600)})
     assert "input_required" not in world.statuses(task.id)
     await is_limited(world, agent)
+
+
+async def test_a_dialog_that_does_not_take_the_answer_is_a_persons(quiet_world: World) -> None:
+    world = quiet_world
+    agent = await limited(world)
+    task = await world.send(agent.id, "one")
+    await world.delivered()
+    world.link.submit()
+    tries = []
+
+    async def refuse(text: str, prompt_id: str | None) -> bool:
+        tries.append(prompt_id)
+        assert len(tries) < 9, "without end"
+        raise NotTaken("it asks the same", prompt_id=prompt_id)
+
+    world.link.answer = refuse
+    world.link.observe_as(Activity.WAITING, prompt=DIALOG)
+    await world.task_is(task.id, TaskState.INPUT_REQUIRED)
+    assert tries == ["d1"]
+    world.link.observe_as(Activity.BUSY)
+    await world.task_is(task.id, TaskState.WORKING)
+    world.link.observe_as(Activity.WAITING, prompt=DIALOG)
+    await until(lambda: tries == ["d1", "d1"], "it is shown anew: it may be another one")
 
 
 async def test_a_dialog_may_be_about_the_account_instead(quiet_world: World) -> None:
