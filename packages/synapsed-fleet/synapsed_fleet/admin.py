@@ -71,8 +71,9 @@ class Admin:
             else:
                 told += [f"the stream {document['name']}: {one}" for one in differences(document, there["config"])]
         consumers = [(f"the mail of {host}", IN, mail_of(host, replicas=replicas)) for host in hosts]
-        for name in await self.classes():
-            consumers.append((f"the work of the class {name}", WORK, work_of(name, replicas=replicas)))
+        consumers += [
+            (f"the work of the class {name}", WORK, work_of(name, replicas=replicas)) for name in await self.classes()
+        ]
         for what, stream, document in consumers:
             there = await self._found(f"CONSUMER.INFO.{stream}.{document['durable_name']}")
             if there is None:
