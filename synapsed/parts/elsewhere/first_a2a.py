@@ -141,7 +141,8 @@ class FirstRemote:
         """Returns the result in an answer. Refusals come with a status of their own, too; a proxy before such an agent
         refuses in a JSON of its own."""
         if response.status_code in NOT_ITS_OWN:
-            raise of_status(self._url, response.status_code, asked=asked)
+            later = response.headers.get("Retry-After")
+            raise of_status(self._url, response.status_code, asked=asked, later=later)
         try:
             told = await read(raw)
         except ValueError as error:

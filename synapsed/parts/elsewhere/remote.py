@@ -259,7 +259,8 @@ def _as_own_errors(url: str, *, asked: bool = False) -> Iterator[None]:
 def _of_client(url: str, error: A2AClientError, *, asked: bool) -> ExternalError:
     cause = error.__cause__
     if isinstance(cause, httpx.HTTPStatusError):
-        return of_status(url, cause.response.status_code, asked=asked)
+        later = cause.response.headers.get("Retry-After")
+        return of_status(url, cause.response.status_code, asked=asked, later=later)
     if isinstance(cause, httpx.HTTPError):
         return unreachable(url, cause, asked=asked)
     return RemoteRefused(f"{url} says: {str(error)[:TEXT_SHOWN]}", remote=type(error).__name__)

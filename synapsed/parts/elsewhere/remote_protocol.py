@@ -6,6 +6,7 @@ not arrived, and may be sent again later), `CardInvalid`, `CardChanged`, `Remote
 error of the agent).
 """
 
+import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -19,6 +20,7 @@ from synapsed.documents.reading import TooMuch
 from synapsed.errors import RemoteRefused, Unreachable
 from synapsed.model.task import Message
 from synapsed.outgoing import OutgoingConfig
+from synapsed.outgoing.retrying import retry_after
 from synapsed.parts.elsewhere.credentials import Credentials
 from synapsed.parts.elsewhere.external_agent import SEEDS, ExternalAgent
 from synapsed.parts.elsewhere.value_meter import Meter
@@ -237,10 +239,15 @@ def unreachable(url: str, error: httpx.HTTPError, *, asked: bool) -> Unreachable
     return Unreachable(f"{url} cannot be reached: {why}", sent=sent)
 
 
-def of_status(url: str, status: int, *, asked: bool, said: str = "") -> Unreachable | RemoteRefused:
-    """Returns the error for an answer with this status. `said` is the server's own text."""
+def of_status(
+    url: str, status: int, *, asked: bool, said: str = "", later: str | None = None
+) -> Unreachable | RemoteRefused:
+    """Returns the error for an answer with this status. `said` is the server's own text, `later` its `Retry-After`. A
+    gateway answers 502 and 504 when it has lost the agent's answer, too."""
+    if status in (429, 503) and (wait := retry_after(later, now=time.time())) is not None:
+        return Unreachable(f"{url} takes it later (HTTP {status})", sent=False, busy=True, after=wait, status=status)
     if status in (502, 503, 504, 429):
-        return Unreachable(f"{url} is not ready (HTTP {status})", sent=asked and status == 504, status=status)
+        return Unreachable(f"{url} is not ready (HTTP {status})", sent=asked and status in (502, 504), status=status)
     hint = f": {said[:TEXT_SHOWN]}" if said else ""
     if status in (401, 403):
         hint = ": its credentials are missing or wrong"

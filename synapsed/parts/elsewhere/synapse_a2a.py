@@ -8,6 +8,7 @@ message long after its sender has gone. The error then says that it is not known
 """
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from dataclasses import replace
@@ -22,6 +23,7 @@ from synapsed.documents.reading import read
 from synapsed.errors import RemoteRefused, Unreachable
 from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Message, TaskState
 from synapsed.outgoing import OutgoingConfig
+from synapsed.outgoing.retrying import retry_after
 from synapsed.parts.elsewhere.credentials import Credentials
 from synapsed.parts.elsewhere.discovery import MISSING, look_again
 from synapsed.parts.elsewhere.external_agent import ExternalAgent
@@ -47,7 +49,8 @@ LATE_S: Final = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 16.0)
 for its program to start."""
 POLL_S: Final = 3.0
 """Seconds between two requests for a task of an agent that has no streams."""
-RETRY_MAX_S: Final = 60.0
+RETRY_S: Final = 1.0
+"""Seconds until a busy agent that names no time is asked again."""
 _YES: Final = frozenset({"approve", "allow", "ok", "y", "yes", "はい"})
 _NO: Final = frozenset({"deny", "reject", "n", "no", "いいえ"})
 _SETTLED: Final = TERMINAL_STATES | INTERRUPTED_STATES
@@ -296,8 +299,9 @@ def _refused(url: str, response: httpx.Response, said: str, *, asked: bool) -> U
     status = response.status_code
     if status in MISSING:
         return _Missing(f"{url} has nothing (HTTP {status}): {said}", remote="UNSUPPORTED", status=status)
-    later = response.headers.get("Retry-After", "")
+    later = response.headers.get("Retry-After")
     if status == 429 or (status in (409, 503) and later):
-        wait = min(float(later), RETRY_MAX_S) if later.isascii() and later.isdigit() else 1.0
-        return Unreachable(f"{url} takes it later (HTTP {status}): {said}", sent=False, busy=True, after=wait)
+        wait = retry_after(later, now=time.time())
+        after = RETRY_S if wait is None else wait
+        return Unreachable(f"{url} takes it later (HTTP {status}): {said}", sent=False, busy=True, after=after)
     return of_status(url, status, asked=asked, said=said)
