@@ -6,9 +6,11 @@ not arrived, and may be sent again later), `CardInvalid`, `CardChanged`, `Remote
 error of the agent).
 """
 
+import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
@@ -36,8 +38,6 @@ LONGEST_PAUSE_S: Final = 30.0
 """Longest seconds between two requests for a task that sends no updates by itself."""
 ANSWER_BYTES = 32 << 20
 """Most bytes of one answer, and of one stream."""
-LITTLE: Final = 2048
-"""Most characters of an event of a stream that is parsed at once, and not in a thread."""
 EVENT_STREAM: Final = "text/event-stream"
 _PLAIN: Final = "identity"
 KEY_HEADER = "Idempotency-Key"
@@ -141,13 +141,19 @@ PROXY_AUTH = 407
 # --- the wire --------------------------------------------------------------------------------------------------------
 
 
+@cache
+def _authorities() -> ssl.SSLContext:
+    """Returns the context that trusts those whom this system trusts. It is made once, which takes some 20 ms."""
+    return ssl.create_default_context()
+
+
 class _Bounded(httpx.AsyncHTTPTransport):
     """Transport that bounds answers to `ANSWER_BYTES` as they are read, and takes no compressed ones. An answer, and an
     event of a stream, may hold no more values than a request to this daemon. The credentials in `query` are added here,
     so that no log and no error has them in its URL."""
 
     def __init__(self, query: dict[str, str], *, proxy: str | None = None, uds: str | None = None) -> None:
-        super().__init__(retries=0, proxy=proxy, uds=uds)
+        super().__init__(verify=_authorities(), retries=0, proxy=proxy, uds=uds)
         self._query = query
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -199,10 +205,10 @@ class _Routed(httpx.AsyncBaseTransport):
         self._outgoing = outgoing
         self._query = query
         self._ways: dict[str | None, _Bounded] = {}
-        """Transports by their proxies; made at the first use, since each reads all certificates."""
+        """Transports by their proxies, made at the first use."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        proxy = self._outgoing.proxy_for(request.url.host)
+        proxy = self._outgoing.proxy_for(request.url.raw_host.decode("ascii"))
         if proxy not in self._ways:
             self._ways[proxy] = _Bounded(self._query, proxy=proxy)
         response = await self._ways[proxy].handle_async_request(request)
