@@ -262,8 +262,8 @@ class ChannelAway(AgentError):
 
     code, http = "CHANNEL_AWAY", 503
 
-    def __init__(self, message: str, *, sent: bool) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, *, sent: bool = True, **details: Any) -> None:
+        super().__init__(message, **details)
         self.sent = sent
 
 

@@ -6,10 +6,11 @@ from aiohttp import web
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from synapsed.api.context import CONTEXT
-from synapsed.api.memory_reservation import others_first, reserve_body
+from synapsed.api.context import CONTEXT, rights_of
+from synapsed.api.memory_reservation import SMALL_BODY, others_first, reserve_body
+from synapsed.api.rights import Standing
 from synapsed.documents.reading import KEYS_MAX, VALUES_MAX, TooMuch, read
-from synapsed.errors import InvalidRequest
+from synapsed.errors import InvalidRequest, TooLarge
 
 ERRORS_TOLD = 10
 """Faults of one body that are listed."""
@@ -29,8 +30,12 @@ async def parse_json(raw: bytes) -> Any:
 
 async def read_body(request: web.Request, *, times: int = 1) -> bytes:
     """Returns the request's body, once there is room for it. `times`: how many times the usual memory is needed, if
-    more copies are held at once. Raises Busy."""
+    more copies are held at once. Raises Busy, and TooLarge for a large body of an unknown caller: idle uploads of
+    strangers must not take the room."""
     context = request.app[CONTEXT]
+    small = request.content_length is not None and request.content_length <= SMALL_BODY
+    if not small and request.can_read_body and rights_of(request).standing is Standing.NONE:
+        raise TooLarge(f"of an unknown caller a body has at most {SMALL_BODY} bytes, and a 'Content-Length'")
     await reserve_body(request, context.bodies, context.limits.body, times=times)
     return await request.read()
 

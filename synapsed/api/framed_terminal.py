@@ -35,8 +35,9 @@ def wants_frames(request: web.Request) -> bool:
 class FramedConnection(asyncio.BufferedProtocol):
     """A connection, made by `accept`. `on_frame` gets each frame; a client that breaks the protocol is cut off."""
 
-    def __init__(self, http: asyncio.BaseProtocol, on_frame: Callable[[int, bytes], None]) -> None:
-        self._http = http
+    def __init__(self, before: asyncio.BaseProtocol, on_frame: Callable[[int, bytes], None]) -> None:
+        self._before = before
+        """The protocol whose place this takes; it also counts the connection, until it hears of its end."""
         self._on_frame = on_frame
         self._reader = FrameReader(FRAME_MAX)
         self._buffer = memoryview(bytearray(READ_MAX))
@@ -58,7 +59,7 @@ class FramedConnection(asyncio.BufferedProtocol):
         transport = request.transport
         if transport is None:
             raise ConnectionResetError("the client has left")
-        connection = cls(request.protocol, on_frame)
+        connection = cls(transport.get_protocol(), on_frame)
         connection._transport = transport
         transport.set_protocol(connection)
         transport.set_write_buffer_limits(high=UNSENT_MAX)
@@ -89,7 +90,7 @@ class FramedConnection(asyncio.BufferedProtocol):
         self._transport = None
         self.lost.set()
         self._writable.set()
-        self._http.connection_lost(exc)
+        self._before.connection_lost(exc)
 
     def has_room(self) -> bool:
         """Returns True if more may be sent without waiting."""

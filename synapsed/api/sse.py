@@ -6,11 +6,13 @@ event's id in the log, so that `Last-Event-ID` resumes without a gap or a double
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from aiohttp import web
+import structlog
+from aiohttp import hdrs, web
 
 from synapsed.aio import at_once
 from synapsed.api.context import CONTEXT
@@ -26,6 +28,9 @@ SSE_HEADERS = {
 KEEPALIVE = b": keepalive\n\n"
 TRUNCATED = b'event: truncated\ndata: {"reason": "read too slowly; go on after the last id"}\n\n'
 """The last message to a client that has not read too long. It has no id: the client goes on after the one before it."""
+
+
+log = structlog.stdlib.get_logger("synapsed.api")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +62,17 @@ async def serve(
     Unread data of a client are bounded by its connection's buffers. A client whose buffers stay full for
     `RequestLimits.write_stall` (for a large event longer, by `patience`) gets `truncated`, and as much time again,
     `RequestLimits.keepalive` at least, to read the rest of that event and this message. The log has the missed events.
+    A fault cuts the connection.
 
     Without `comments` only events are written (some old clients cannot handle comments).
     """
     context = request.app[CONTEXT]
     limits = context.limits
+    response = web.StreamResponse(headers={**SSE_HEADERS, **(headers or {})})
+    if request.method == hdrs.METH_HEAD:
+        await response.prepare(request)
+        return response
     with context.streams.opened():
-        response = web.StreamResponse(headers={**SSE_HEADERS, **(headers or {})})
         await response.prepare(request)
         hold_little(request)
         if comments:
@@ -71,25 +80,37 @@ async def serve(
         items = context.streams.items(frames, limits.keepalive)
         last = max(limits.write_stall, limits.keepalive)
         try:
-            async for item in items:
-                if item is None and (request.transport is None or request.transport.is_closing()):
-                    break
-                if item is not None or comments:
-                    parts: Parts = [KEEPALIVE] if item is None else item.encode(context.texts)
-                    seconds = patience(limits.write_stall, parts)
-                    writing = at_once(write(response, parts, context.pace))
-                    del parts, item  # the next item may take long
-                    if not await ended(writing, seconds):
-                        ending = at_once(_truncate(response, writing)) if comments else writing
-                        if ending is writing or not await ended(ending, last):
-                            await cut_off(request, ending)
+            with _cutting_at_a_fault(request):
+                async for item in items:
+                    if item is None and (request.transport is None or request.transport.is_closing()):
                         break
-                    release(request)  # the next item has its own
-        except ConnectionError:
-            pass  # the client has left; its task goes on
+                    if item is not None or comments:
+                        parts: Parts = [KEEPALIVE] if item is None else item.encode(context.texts)
+                        seconds = patience(limits.write_stall, parts)
+                        writing = at_once(write(response, parts, context.pace))
+                        del parts, item  # the next item may take long
+                        if not await ended(writing, seconds):
+                            ending = at_once(_truncate(response, writing)) if comments else writing
+                            if ending is writing or not await ended(ending, last):
+                                await cut_off(request, ending)
+                            break
+                        release(request)  # the next item has its own
         finally:
             await items.aclose()
         return response
+
+
+@contextmanager
+def _cutting_at_a_fault(request: web.Request) -> Iterator[None]:
+    """Context of a stream that has begun, which ends if the client leaves; its task goes on."""
+    try:
+        yield
+    except ConnectionError:
+        pass
+    except Exception:  # an answer to it would stand among the events
+        log.exception("a stream failed", path=request.path)
+        if request.transport is not None:
+            request.transport.abort()
 
 
 async def _truncate(response: web.StreamResponse, writing: asyncio.Task[None]) -> None:

@@ -66,9 +66,15 @@ async def frames_until_settled(
     tasks: Tasks, log: EventLog, task: Task, after: int, answering: Answerer
 ) -> AsyncGenerator[SseFrame]:
     """Yields the frames of `frames_until_end`, and also ends when the task waits for a person *now*: at its present
-    prompt, not at one that was answered long ago, or that is about to be answered automatically."""
+    prompt, not at one that was answered long ago, or that is about to be answered automatically. Such a prompt may
+    stand before `after`, too."""
     events, task_id, agent_id = _events(log, task, after), task.id, task.agent_id
+    then = TaskStatusChanged(state=task.status, prompt=task.prompt) if task.status in INTERRUPTED_STATES else None
     del task  # it may be large, and the stream long
+    if then is not None:
+        await answering.seen(agent_id)
+        if _is_present(await tasks.find(task_id), then):
+            events = log.follow(after, task_id=task_id, upto=log.last_id, reserved=True)
     async for event in events:
         if (frame := render(event)) is not None:
             yield frame

@@ -72,12 +72,12 @@ def checked_url(text: str) -> URL:
         raise _refused("has blanks, control characters or a backslash")
     try:
         url = URL(text)
-        port = url.port
+        host, port = url.host, url.port
     except ValueError:
         raise _refused("is not a URL") from None
     if url.scheme not in ("http", "https"):
         raise _refused("must begin with https:// or http://")
-    if not url.host:
+    if not host:
         raise _refused("names no host")
     if "@" in text.partition("://")[2].partition("/")[0].partition("?")[0]:
         raise _refused("must not have a user; use 'authentication'")

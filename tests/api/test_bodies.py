@@ -9,6 +9,7 @@ import pytest
 
 from synapsed.api import memory_reservation
 from synapsed.api.memory_reservation import BODIES, SMALL_BODY
+from synapsed.api.rights import Peer
 from tests.api.serving import Api
 from tests.fakes.clock import until
 
@@ -43,6 +44,32 @@ async def test_a_large_body_that_finds_no_room_in_time_is_refused(
     async with api.agent.post(path, json=body, headers=headers) as response:
         assert response.status == 200, await response.text()
     await until(lambda: room.used == 0, "it is given back")
+
+
+@pytest.mark.parametrize("chunked", [True, False])
+async def test_uploads_of_unknown_callers_take_no_room(
+    api: Api, monkeypatch: pytest.MonkeyPatch, chunked: bool
+) -> None:
+    """Some that never end would hold all of it, and every large message would be refused."""
+    security = api.servers.context.security
+
+    async def stranger(*_: object, **__: object) -> Peer:
+        return Peer(transport="tcp", loopback=False, can_look_up=False)
+
+    monkeypatch.setattr(security._peers, "tcp", stranger)
+
+    async def pieces() -> Any:
+        yield b'{"code": "x"}'
+
+    body: dict[str, Any] = {"data": pieces()} if chunked else {"json": {"code": LARGE}}
+    headers = {"Content-Type": "application/json"}
+    room = api.servers.context.bodies
+    held = room.take_now("held", BODIES)
+    assert held is not None
+    status, told = await api.json(api.http, "POST", "/web/session", headers=headers, **body)
+    assert (status, told["error"]["code"]) == (413, "TOO_LARGE")
+    assert (await api.json(api.http, "POST", "/web/session", json={"code": "x"}))[0] == 403, "a small one is read"
+    held.release()
 
 
 @pytest.mark.parametrize("chunked", [True, False])

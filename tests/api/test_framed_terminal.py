@@ -5,11 +5,13 @@ import json
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 import aiohttp
 import pytest
 
 from synapsed.api import attached_terminals
+from synapsed.api.connection_limits import ConnectionLimits
 from synapsed.api.framed_terminal import IN_FLIGHT_MAX, FramedConnection
 from synapsed.model.outer_terminal import OuterTerminal
 from synapsed.shared.attach_frames import (
@@ -23,8 +25,8 @@ from synapsed.shared.attach_frames import (
     FrameReader,
     frame,
 )
-from tests.api.serving import Api
-from tests.fakes.control import FakeAttachment
+from tests.api.serving import Api, serving
+from tests.fakes.control import FakeAttachment, FakeControl
 from tests.support.patience import PATIENCE_S
 
 AGENT = "synapse-claude-8100"
@@ -148,6 +150,20 @@ async def test_a_client_that_leaves_lets_go_of_the_agent(api: Api) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while not attachment.closed:
             await asyncio.sleep(0)
+
+
+async def test_each_terminal_gives_its_connection_s_place_back(control: FakeControl, tmp_path: Path) -> None:
+    """Else the control socket refuses everybody after so many."""
+    door = ConnectionLimits(tcp=12, listener=3)
+    async with serving(control, tmp_path, door=door) as api:
+        for count in range(1, door.listener + 2):
+            async with opened(api) as (_, frames):
+                await greeted(frames)
+            async with asyncio.timeout(30):
+                while not (len(control.attachments) == count and control.attachments[-1].closed):
+                    await asyncio.sleep(0)
+        async with api.unix.get("/healthz") as answer:
+            assert answer.status == 200
 
 
 async def _never(_: bytes) -> None:

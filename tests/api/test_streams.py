@@ -4,16 +4,19 @@ import asyncio
 import json
 import re
 import socket
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, asynccontextmanager, suppress
 
 import pytest
 from aiohttp import WSMsgType
 
 from synapsed.api import sse
 from synapsed.api.context import Streams
+from synapsed.api.routes import control as control_routes
+from synapsed.api.sse import SseFrame
 from synapsed.clock import SystemClock
 from synapsed.documents.budget import BUDGET
-from synapsed.errors import QueueFull
+from synapsed.errors import QueueFull, TaskNotFound
 from synapsed.model.agent import Activity
 from synapsed.model.events import ActivityChanged, InputAnswered
 from synapsed.model.task import Prompt, TaskState
@@ -70,6 +73,50 @@ async def test_failures_and_prompts(api: Api):
     assert [event["state"] for event in events] == ["submitted", "input_required", "failed"]
     assert events[1]["prompt"] == PROMPT.model_dump(mode="json")
     assert events[2]["error"] == {"code": "AGENT_EXITED", "message": "exit code 7", "details": {}}
+
+
+@asynccontextmanager
+async def said_to(api: Api, *requests: bytes) -> AsyncGenerator[asyncio.StreamReader]:
+    """What comes on a connection on which the requests were sent."""
+    reader, writer = await asyncio.open_unix_connection(str(api.path))
+    try:
+        for request in requests:
+            writer.write(request + b" HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n")
+        async with asyncio.timeout(30):
+            yield reader
+    finally:
+        writer.close()
+
+
+async def test_a_fault_in_a_stream_cuts_its_connection(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer to it would stand among the events, and the connection would go on behind it."""
+    task_id = await sent(api)
+
+    async def breaking(*_: object) -> AsyncGenerator[SseFrame]:
+        yield SseFrame({"n": 1}, event="status", event_id=1)
+        raise TaskNotFound("it is gone")
+
+    monkeypatch.setattr(control_routes, "frames_until_settled", breaking)
+    came = b""
+    async with said_to(api, f"GET /control/tasks/{task_id}/wait".encode()) as answer:
+        with suppress(ConnectionError):
+            while piece := await answer.read(65536):
+                came += piece
+    assert came.count(b"HTTP/1.1 200") == came.count(b"HTTP/1.1") == 1
+    assert b'{"n":1}' in came
+    assert not came.endswith(b"0\r\n\r\n"), "the stream has no end that would be one of the task"
+
+
+@pytest.mark.parametrize("path", ["/events", "/agents/claude/tasks/{}/subscribe", "/control/tasks/{}/wait"])
+async def test_head_of_a_stream_is_its_head_alone(api: Api, path: str) -> None:
+    """A proxy asks so, on a connection that it keeps for others."""
+    asked = path.format(await sent(api)).encode()
+    async with said_to(api, b"HEAD " + asked, b"GET /healthz") as answer:
+        head = await answer.readuntil(b"\r\n\r\n")
+        following = await answer.readuntil(b"\r\n\r\n")
+    assert (b" 200 " in head, b"text/event-stream" in head) == (True, True)
+    assert following.startswith(b"HTTP/1.1 200 ")
+    assert api.servers.context.streams.open == 0
 
 
 @pytest.mark.parametrize("way", ["header", "query", "after"])
@@ -197,9 +244,25 @@ async def test_wait_ends_where_a_person_is_asked_now(api: Api):
     async with api.unix.get(path) as response:
         events = await sse_events(response)
     assert seen(events) == ["submitted", "input_required", "working", "input_required"]
+    again = f"{path}?after={events[-1]['id']}"
+    for options in ({}, {"headers": {"Last-Event-ID": events[-1]["id"]}}):
+        async with asyncio.timeout(30), api.unix.get(again, **options) as response:
+            assert await sse_events(response) == [], "it waits still, as after a break of the line"
+    await api.control.complete(task_id, "done")
+    async with api.unix.get(again) as response:
+        assert seen(await sse_events(response)) == ["done", "completed"]
+
+
+async def test_a_wait_goes_on_past_a_question_that_is_answered(api: Api):
+    task_id = await sent(api)
+    await api.control.ask(task_id, PROMPT)
+    path = f"/control/tasks/{task_id}/wait"
+    async with api.unix.get(path) as response:
+        events = await sse_events(response)
+    await api.control.work(task_id)
     async with api.unix.get(f"{path}?after={events[-1]['id']}") as response:
         await api.control.complete(task_id, "done")
-        assert seen(await sse_events(response)) == ["done", "completed"]
+        assert seen(await sse_events(response)) == ["working", "done", "completed"]
 
 
 async def test_events_of_all_and_of_one(api: Api):

@@ -119,6 +119,7 @@ def test_good_urls(url: str):
         ("https://example.com:0/", "port"),
         ("https://example.com:65536/", "URL"),
         ("https://example.com:x/", "URL"),
+        ("http://xn--/", "URL"),
         ("https://exa mple.com/", "blanks"),
         ("https://example.com/\r\nHost: x", "blanks"),
         ("https://example.com\\@127.0.0.1/", "blanks"),

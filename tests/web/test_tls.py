@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
@@ -45,7 +46,7 @@ async def test_from_the_code_to_the_terminal(daemon: Daemon, context: BrowserCon
     await expect(page.get_by_text("shell").first).to_be_visible()
     (cookie,) = await context.cookies()
     assert (cookie["name"], cookie["secure"], cookie["httpOnly"], cookie["sameSite"]) == (
-        "__Host-synapsed", True, True, "Strict",
+        f"__Host-synapsed-{urlsplit(address).port}", True, True, "Strict",
     )  # fmt: skip
     await page.goto(f"{address.partition('#')[0]}#/agent/shell")
     await expect(page.locator(".r").first).to_contain_text("$")

@@ -36,15 +36,12 @@ from synapsed.model.task import Task
 from synapsed.parts.a2a.a2a_loading import A2aSdk
 from synapsed.parts.a2a.card import Authentication, extended_card
 from synapsed.parts.a2a.endpoint_types import MessageReply, StreamReply
-from synapsed.shared.regex import regex
 
 A2A_JSON: Final = "application/a2a+json"
 PLAIN_JSON: Final = "application/json"
 EXTENSIONS_HEADERS: Final = ("A2A-Extensions", "X-A2A-Extensions")
 """Headers that ask for extensions, and that name the active ones in responses; the second is 0.3's name for it."""
 _VERSION: Final = "A2A-Version"
-_MARK: Final = regex(r"/a2a(?:/|$)|/\.well-known/")
-"""Pattern of the place in a path where A2A's part of it begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +128,11 @@ def agent_base(request: web.Request, view: AgentView) -> str:
     agent's own port."""
     if on_unix(request):
         return view.endpoint
-    if (
-        "agent" not in request.match_info
-        and request.app[CONTEXT].control.directory.agent_on_port(port_of(request)) != view.id
-    ):
-        return f"{base_url(request)}/agents/{quote(view.name)}"  # found by the tenant of the host's endpoint
-    return base_url(request) + _MARK.split(request.rel_url.raw_path, maxsplit=1)[0]
+    if "agent" in request.match_info:
+        return base_url(request) + "/".join(request.rel_url.raw_path.split("/", 3)[:3])  # /agents/{agent}
+    if request.app[CONTEXT].control.directory.agent_on_port(port_of(request)) == view.id:
+        return base_url(request)
+    return f"{base_url(request)}/agents/{quote(view.name)}"  # found by the tenant of the host's endpoint
 
 
 def said_version(request: web.Request) -> str | None:

@@ -49,6 +49,10 @@ FOLLOWED_FOR_S: Final = 24 * 3600.0
 _SETTLED: Final = TERMINAL_STATES | INTERRUPTED_STATES
 _DONE: Final = frozenset({TaskState.COMPLETED})
 """States of earlier tasks that the agent must know: it may have lost the memory of failed ones before."""
+_NEVER: Final = 501
+"""Status of a server that does not have the method at all."""
+_FAILED: Final = frozenset({"InternalError", "RPC_-32603"})
+"""Names of JSON-RPC's internal error."""
 _SECRET: Final = frozenset({"password", "login"})
 """Types of prompts whose answer is in no event."""
 
@@ -194,6 +198,7 @@ class Courier:
     async def _look_for_it(self, remote: AgentConnection) -> Snapshot | None:
         """Returns the task that was made of our message, or None if the agent's list, in which its earlier tasks are,
         lacks it. Raises RemoteRefused if that cannot be found out."""
+        tries = CONNECT_TRIES
         while True:
             try:
                 found = await remote.find(self.task.message.message_id, self.task.id)
@@ -202,6 +207,9 @@ class Courier:
             except Unreachable:
                 await self._rest()
             except RemoteRefused as error:
+                if _failed_there(error) and (tries := tries - 1):
+                    await self._rest()
+                    continue
                 raise RemoteRefused(
                     f"the connection to {self._alias} was lost while the message was on its way: it is not known "
                     f"whether it arrived ({error.message}), and it is not sent again",
@@ -279,12 +287,15 @@ class Courier:
                     await self._say()
 
     async def _ask(self, remote: AgentConnection) -> Snapshot:
-        """Returns the task as it is; if the agent no longer knows it, as it was at the end of the stream."""
+        """Returns the task as it is; if the agent no longer knows it, as it was at the end of the stream. Raises
+        Unreachable if the agent failed at the request, which may be repeated."""
         try:
             return await remote.get(str(self._there.get("task_id")))
-        except RemoteRefused:
+        except RemoteRefused as error:
             if (heard := self._heard.snapshot) is not None and heard.state in _SETTLED:
                 return heard
+            if _failed_there(error):
+                raise Unreachable(error.message, sent=False) from error
             raise
 
     async def _follow(self, remote: AgentConnection) -> None:
@@ -309,6 +320,8 @@ class Courier:
                 if not remote.own and self._clock.monotonic() - last_word > FOLLOWED_FOR_S:
                     raise
                 log.info("an external agent cannot be reached", alias=self._alias, why=error.message)
+                if error.details.get("busy"):
+                    self._pause = max(self._pause, error.details["after"])
             await self._rest()
 
     async def _listen(self, remote: AgentConnection, task_id: str) -> None:
@@ -452,6 +465,12 @@ def _given(prompt: Prompt, message: Message, origin: Origin) -> InputAnswered:
     """Returns the event that reports the answer, without passwords and links to log in."""
     answer = None if prompt.type in _SECRET else message.text
     return InputAnswered(prompt_id=prompt.prompt_id, answer=answer, by=origin.by, who=origin.who, where=origin.where)
+
+
+def _failed_there(error: RemoteRefused) -> bool:
+    """Returns True if the agent failed at a request, which it may answer later, and did not refuse it."""
+    status = error.details.get("status", 0)
+    return (status >= 500 and status != _NEVER) or error.details.get("remote") in _FAILED
 
 
 def _code(error: SynapsedError, *, delivered: bool) -> str:

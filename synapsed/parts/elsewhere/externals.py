@@ -11,7 +11,7 @@ continues after a kill:
                        since nothing is ever sent twice
     task_id            it is followed
 
-The SDK is loaded, in a thread, when the first agent is spoken to, and runs in one of its own.
+The SDK is loaded, in a thread, when the first agent is spoken to. All connections run in one of their own.
 """
 
 import asyncio
@@ -89,6 +89,8 @@ class Externals:
         self._couriers: dict[str, Courier] = {}
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._changing = asyncio.Lock()
+        self._saving = asyncio.Lock()
+        """Lock that is held from an agent's new credentials to its new address: no connection may have only one."""
         self._left: set[str] = set()
         """Tasks that were under way when the previous daemon ended, until they are continued."""
         self._idempotency = Idempotency(store)
@@ -181,7 +183,7 @@ class Externals:
             module = await _load("synapsed.parts.elsewhere.discovery")
             key = module.checked_key(key) if key is not None or before is None else before.key
             terms = module.Terms(credentials, other_host, in_the_clear, key)
-            found = await module.look_up(url, terms, self._outgoing)
+            found = await self._sdk.run(module.look_up(url, terms, self._outgoing))
             alias = alias or (before.alias if before is not None else self._named_after(found.name, taken))
             now = iso(self._clock.wall())
             agent = ExternalAgent(
@@ -196,10 +198,11 @@ class Externals:
                 last_seen=now,
             )
             agent = await self._tried(agent, credentials)
-            await asyncio.to_thread(self._book.save_secret, alias, credentials)
-            await asyncio.to_thread(self._book.save, agent)
-            self._agents[alias] = agent
-            await self._disconnect(alias)
+            async with self._saving:
+                await asyncio.to_thread(self._book.save_secret, alias, credentials)
+                await asyncio.to_thread(self._book.save, agent)
+                self._agents[alias] = agent
+                await self._disconnect(alias)
             log.info("external agent added", alias=alias, url=url, endpoint=agent.endpoint)
             return agent
 
@@ -352,15 +355,19 @@ class Externals:
 
     async def remote(self, alias: str) -> "AgentConnection":
         """Returns the connection to the agent."""
-        agent = self.view(alias)
-        if (known := self._remotes.get(alias)) is None:
+        while True:
+            async with self._saving:
+                agent = self.view(alias)
+            if (known := self._remotes.get(alias)) is not None:
+                return known
             there = host_of(alias)
             tunnel = None if there is None or self._hosts is None else self._hosts.tunnel(there[1])
             credentials = NONE if tunnel is not None else await asyncio.to_thread(self._book.secret, alias)
             made = await self._connected(agent, credentials, tunnel)
-            if (known := self._remotes.setdefault(alias, made)) is not made:
-                await made.close()  # another caller was faster
-        return known
+            stands = tunnel is not None or (self._agents.get(agent.alias) is agent and not self._saving.locked())
+            if stands and self._remotes.setdefault(alias, made) is made:
+                return made
+            await made.close()  # another caller was faster, or the agent is another by now
 
     async def _connected(
         self, agent: ExternalAgent, credentials: Credentials, tunnel: "Tunnel | None" = None
@@ -369,13 +376,13 @@ class Externals:
         made: AgentConnection
         if agent.binding == SEEDS:
             module = await _load("synapsed.parts.elsewhere.synapse_a2a")
-            made = module.SynapseA2aConnection(agent, credentials, self._outgoing)
+            made = await asyncio.to_thread(module.SynapseA2aConnection, agent, credentials, self._outgoing, self._sdk)
         elif agent.protocol_version == FIRST:
             module = await _load("synapsed.parts.elsewhere.first_a2a")
-            made = module.FirstRemote(agent, credentials, self._outgoing)
+            made = await asyncio.to_thread(module.FirstRemote, agent, credentials, self._outgoing, self._sdk)
         else:
             module = await _load("synapsed.parts.elsewhere.remote")
-            made = module.Remote(agent, credentials, self._outgoing, self._sdk, tunnel)
+            made = await asyncio.to_thread(module.Remote, agent, credentials, self._outgoing, self._sdk, tunnel)
         return made
 
     async def _check(self, alias: str) -> None:

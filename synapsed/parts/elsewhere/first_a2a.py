@@ -6,7 +6,6 @@ If the agent does not know it, that proves nothing, since such servers keep thei
 After a broken stream the task is requested, because hardly any such server lets a client subscribe again.
 """
 
-import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from itertools import count
@@ -25,11 +24,11 @@ from synapsed.parts.elsewhere.credentials import Credentials
 from synapsed.parts.elsewhere.discovery import look_again
 from synapsed.parts.elsewhere.external_agent import ExternalAgent
 from synapsed.parts.elsewhere.first_a2a_json import event_of, params_of, task_of
+from synapsed.parts.elsewhere.loop_thread import LoopThread, beside, streaming_beside
 from synapsed.parts.elsewhere.remote_protocol import (
     CALL_S,
     CONNECT_S,
     EVENT_STREAM,
-    LITTLE,
     LONGEST_PAUSE_S,
     SEND_S,
     SILENCE_S,
@@ -55,7 +54,10 @@ class FirstRemote:
     streaming = False
     longest_pause_s = LONGEST_PAUSE_S
 
-    def __init__(self, agent: ExternalAgent, credentials: Credentials, outgoing: OutgoingConfig) -> None:
+    def __init__(
+        self, agent: ExternalAgent, credentials: Credentials, outgoing: OutgoingConfig, thread: LoopThread
+    ) -> None:
+        self.thread = thread
         self._agent = agent
         self._credentials = credentials
         self._outgoing = outgoing
@@ -70,22 +72,26 @@ class FirstRemote:
     async def wait_up(self) -> None:
         """Returns at once: there is no tunnel to wait for."""
 
+    @beside
     async def close(self) -> None:
         await self._http.aclose()
 
+    @beside
     async def look(self) -> Found:
         return await look_again(self._agent, self._credentials, self._outgoing)
 
+    @beside
     async def send(
         self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
     ) -> Snapshot:
         params = params_of(message, metadata, task_id or key, context_id)
         told = await self._call("tasks/send", params, asked=True, timeout=SEND_S, headers=headers_of(metadata))
         try:
-            return await asyncio.to_thread(task_of, told)
+            return task_of(told)
         except ValueError as error:
             raise self._invalid(error, asked=True) from error
 
+    @streaming_beside
     async def stream(
         self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
     ) -> AsyncGenerator[Snapshot | ArtifactPiece]:
@@ -94,22 +100,26 @@ class FirstRemote:
             async for told in heard:
                 yield told
 
+    @beside
     async def get(self, task_id: str) -> Snapshot:
         try:
-            return await asyncio.to_thread(task_of, await self._call("tasks/get", {"id": task_id}))
+            return task_of(await self._call("tasks/get", {"id": task_id}))
         except ValueError as error:
             raise self._invalid(error, asked=False) from error
 
+    @beside
     async def cancel(self, task_id: str) -> Snapshot:
         try:
-            return await asyncio.to_thread(task_of, await self._call("tasks/cancel", {"id": task_id}))
+            return task_of(await self._call("tasks/cancel", {"id": task_id}))
         except ValueError as error:
             raise self._invalid(error, asked=False) from error
 
+    @beside
     async def find(self, message_id: str, key: str = "") -> Snapshot | None:
         """Looks for the task of a lost answer; never returns None (see above)."""
         return await self.get(key)
 
+    @streaming_beside
     async def follow(self, task_id: str) -> AsyncGenerator[Snapshot | ArtifactPiece]:
         """Yields the task as it is now, and nothing more."""
         yield await self.get(task_id)
@@ -141,7 +151,8 @@ class FirstRemote:
         """Returns the result in an answer. Refusals come with a status of their own, too; a proxy before such an agent
         refuses in a JSON of its own."""
         if response.status_code in NOT_ITS_OWN:
-            raise of_status(self._url, response.status_code, asked=asked)
+            later = response.headers.get("Retry-After")
+            raise of_status(self._url, response.status_code, asked=asked, later=later)
         try:
             told = await read(raw)
         except ValueError as error:
@@ -174,7 +185,7 @@ class FirstRemote:
             async with self._http.stream("POST", self._url, json=body, headers=accept, timeout=limits) as response:
                 if not response.headers.get("Content-Type", "").startswith(EVENT_STREAM):
                     told = await self._result(response, await response.aread(), asked=True)
-                    yield await asyncio.to_thread(task_of, told)
+                    yield task_of(told)
                     return
                 async for piece in response.aiter_bytes():
                     for event in parser.feed(piece):
@@ -189,9 +200,7 @@ class FirstRemote:
         told = await read(data.encode())
         self._check(told)
         result = told.get("result") if isinstance(told, dict) else None
-        if len(data) <= LITTLE:
-            return event_of(result, task_id)
-        return await asyncio.to_thread(event_of, result, task_id)
+        return event_of(result, task_id)
 
     def _invalid(self, error: Exception, *, asked: bool) -> Unreachable | RemoteRefused:
         why = f"{self._url} answers what cannot be read: {str(error)[:TEXT_SHOWN]}"

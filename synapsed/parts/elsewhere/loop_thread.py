@@ -1,14 +1,19 @@
 """An event loop in a thread of its own, for a library that computes much with what it has waited for: the daemon's loop
-does not wait for that."""
+does not wait for that. Names are looked up in threads of that loop's, too: if no name server answers, each takes one
+for many seconds, and the daemon's own threads are few."""
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Coroutine
-from typing import Any, Final
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from functools import wraps
+from typing import Any, Concatenate, Final, Protocol
 
 from synapsed.aio import whole
 
 _END: Final = object()
+THREADS: Final = 32
+"""Most names that are looked up at once."""
 
 
 class LoopThread:
@@ -24,6 +29,8 @@ class LoopThread:
         """Returns the result of `work`. If the caller is cancelled, so is `work`, and the cancellation is raised when
         that is over."""
         here, there = asyncio.get_running_loop(), self._started()
+        if here is there:
+            return await work
         over: asyncio.Future[asyncio.Task[T]] = here.create_future()
         tasks: list[asyncio.Task[T]] = []
 
@@ -62,6 +69,7 @@ class LoopThread:
         if self._loop is None:
             runner, self._closing = asyncio.Runner(loop_factory=asyncio.new_event_loop), asyncio.Event()
             self._loop = runner.get_loop()
+            self._loop.set_default_executor(ThreadPoolExecutor(THREADS, thread_name_prefix=f"{self._name} look-up"))
             self._thread = threading.Thread(target=self._serve, args=(runner,), name=self._name, daemon=True)
             self._thread.start()
         return self._loop
@@ -69,6 +77,37 @@ class LoopThread:
     def _serve(self, runner: asyncio.Runner) -> None:
         with runner:
             runner.run(self._closing.wait())
+
+
+class HasThread(Protocol):
+    """Interface of objects some of whose methods run in a thread."""
+
+    @property
+    def thread(self) -> LoopThread: ...
+
+
+def beside[S: HasThread, **P, T](
+    method: Callable[Concatenate[S, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:
+    """Marks a method that runs in the object's thread."""
+
+    @wraps(method)
+    async def run(self: S, /, *args: P.args, **options: P.kwargs) -> T:
+        return await self.thread.run(method(self, *args, **options))
+
+    return run
+
+
+def streaming_beside[S: HasThread, **P, T](
+    method: Callable[Concatenate[S, P], AsyncGenerator[T]],
+) -> Callable[Concatenate[S, P], AsyncGenerator[T]]:
+    """Marks a generator that runs in the object's thread."""
+
+    @wraps(method)
+    def run(self: S, /, *args: P.args, **options: P.kwargs) -> AsyncGenerator[T]:
+        return self.thread.items(method(self, *args, **options))
+
+    return run
 
 
 async def _next(stream: AsyncGenerator[Any]) -> Any:

@@ -5,9 +5,8 @@ runs in a thread, and our types are made there too.
 """
 
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
-from functools import wraps
-from typing import Any, Concatenate
+from collections.abc import AsyncGenerator, Iterator
+from typing import Any
 
 import httpx
 from a2a.client import A2AClientError, ClientCallContext, ClientConfig, ClientFactory
@@ -26,7 +25,7 @@ from synapsed.parts.elsewhere.credentials import Credentials
 from synapsed.parts.elsewhere.discovery import BINDINGS, look_again
 from synapsed.parts.elsewhere.external_agent import ExternalAgent
 from synapsed.parts.elsewhere.hosts.tunnel import Tunnel
-from synapsed.parts.elsewhere.loop_thread import LoopThread
+from synapsed.parts.elsewhere.loop_thread import LoopThread, beside, streaming_beside
 from synapsed.parts.elsewhere.remote_protocol import (
     CALL_S,
     KEY_HEADER,
@@ -41,30 +40,6 @@ from synapsed.parts.elsewhere.remote_protocol import (
 
 LISTED = 100
 """Tasks that are searched for one whose answer was lost."""
-
-
-def _beside[**P, T](
-    method: Callable[Concatenate["Remote", P], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate["Remote", P], Coroutine[Any, Any, T]]:
-    """Marks a method that runs in the SDK's thread."""
-
-    @wraps(method)
-    async def run(self: "Remote", /, *args: P.args, **options: P.kwargs) -> T:
-        return await self.thread.run(method(self, *args, **options))
-
-    return run
-
-
-def _streaming_beside[**P, T](
-    method: Callable[Concatenate["Remote", P], AsyncGenerator[T]],
-) -> Callable[Concatenate["Remote", P], AsyncGenerator[T]]:
-    """Marks a generator that runs in the SDK's thread."""
-
-    @wraps(method)
-    def run(self: "Remote", /, *args: P.args, **options: P.kwargs) -> AsyncGenerator[T]:
-        return self.thread.items(method(self, *args, **options))
-
-    return run
 
 
 class Remote:
@@ -127,14 +102,15 @@ class Remote:
         if self._tunnel is not None:
             await self._tunnel.wait_up()
 
-    @_beside
+    @beside
     async def close(self) -> None:
         await self._http.aclose()
 
+    @beside
     async def look(self) -> Found:
         return await look_again(self._agent, self._credentials, self._ways)
 
-    @_beside
+    @beside
     async def send(
         self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
     ) -> Snapshot:
@@ -151,7 +127,7 @@ class Remote:
                     return answered(answer.message)
         raise RemoteRefused(f"{self._agent.endpoint} answered with neither a task nor a message")
 
-    @_streaming_beside
+    @streaming_beside
     async def stream(
         self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
     ) -> AsyncGenerator[Snapshot | ArtifactPiece]:
@@ -178,17 +154,17 @@ class Remote:
             request.configuration.accepted_output_modes.extend(self._agent.output_modes)
         return request
 
-    @_beside
+    @beside
     async def get(self, task_id: str) -> Snapshot:
         with self._calling():
             return snapshot_of(await self._calls.get_task(pb.GetTaskRequest(id=task_id), context=_call()))
 
-    @_beside
+    @beside
     async def cancel(self, task_id: str) -> Snapshot:
         with self._calling():
             return snapshot_of(await self._calls.cancel_task(pb.CancelTaskRequest(id=task_id), context=_call()))
 
-    @_beside
+    @beside
     async def find(self, message_id: str, key: str = "") -> Snapshot | None:
         """Returns the task that was made of the message, None if no task was made. Raises RemoteRefused if that cannot
         be found out: 0.3 has no list of tasks."""
@@ -204,7 +180,7 @@ class Remote:
                 )
         return None
 
-    @_streaming_beside
+    @streaming_beside
     async def follow(self, task_id: str) -> AsyncGenerator[Snapshot | ArtifactPiece]:
         """Yields the texts and states of the task up to the end of the stream."""
         with self._calling():
@@ -217,7 +193,7 @@ class Remote:
                 if isinstance(stream, AsyncGenerator):
                     await stream.aclose()
 
-    @_beside
+    @beside
     async def extended_card(self) -> pb.AgentCard:
         """Returns the card that the agent shows to those it knows."""
         with self._calling():
@@ -259,7 +235,8 @@ def _as_own_errors(url: str, *, asked: bool = False) -> Iterator[None]:
 def _of_client(url: str, error: A2AClientError, *, asked: bool) -> ExternalError:
     cause = error.__cause__
     if isinstance(cause, httpx.HTTPStatusError):
-        return of_status(url, cause.response.status_code, asked=asked)
+        later = cause.response.headers.get("Retry-After")
+        return of_status(url, cause.response.status_code, asked=asked, later=later)
     if isinstance(cause, httpx.HTTPError):
         return unreachable(url, cause, asked=asked)
     return RemoteRefused(f"{url} says: {str(error)[:TEXT_SHOWN]}", remote=type(error).__name__)

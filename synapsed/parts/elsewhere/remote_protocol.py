@@ -6,8 +6,11 @@ not arrived, and may be sent again later), `CardInvalid`, `CardChanged`, `Remote
 error of the agent).
 """
 
+import ssl
+import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
@@ -19,6 +22,7 @@ from synapsed.documents.reading import TooMuch
 from synapsed.errors import RemoteRefused, Unreachable
 from synapsed.model.task import Message
 from synapsed.outgoing import OutgoingConfig
+from synapsed.outgoing.retrying import retry_after
 from synapsed.parts.elsewhere.credentials import Credentials
 from synapsed.parts.elsewhere.external_agent import SEEDS, ExternalAgent
 from synapsed.parts.elsewhere.value_meter import Meter
@@ -34,8 +38,6 @@ LONGEST_PAUSE_S: Final = 30.0
 """Longest seconds between two requests for a task that sends no updates by itself."""
 ANSWER_BYTES = 32 << 20
 """Most bytes of one answer, and of one stream."""
-LITTLE: Final = 2048
-"""Most characters of an event of a stream that is parsed at once, and not in a thread."""
 EVENT_STREAM: Final = "text/event-stream"
 _PLAIN: Final = "identity"
 KEY_HEADER = "Idempotency-Key"
@@ -139,13 +141,19 @@ PROXY_AUTH = 407
 # --- the wire --------------------------------------------------------------------------------------------------------
 
 
+@cache
+def _authorities() -> ssl.SSLContext:
+    """Returns the context that trusts those whom this system trusts. It is made once, which takes some 20 ms."""
+    return ssl.create_default_context()
+
+
 class _Bounded(httpx.AsyncHTTPTransport):
     """Transport that bounds answers to `ANSWER_BYTES` as they are read, and takes no compressed ones. An answer, and an
     event of a stream, may hold no more values than a request to this daemon. The credentials in `query` are added here,
     so that no log and no error has them in its URL."""
 
     def __init__(self, query: dict[str, str], *, proxy: str | None = None, uds: str | None = None) -> None:
-        super().__init__(retries=0, proxy=proxy, uds=uds)
+        super().__init__(verify=_authorities(), retries=0, proxy=proxy, uds=uds)
         self._query = query
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -197,10 +205,10 @@ class _Routed(httpx.AsyncBaseTransport):
         self._outgoing = outgoing
         self._query = query
         self._ways: dict[str | None, _Bounded] = {}
-        """Transports by their proxies; made at the first use, since each reads all certificates."""
+        """Transports by their proxies, made at the first use."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        proxy = self._outgoing.proxy_for(request.url.host)
+        proxy = self._outgoing.proxy_for(request.url.raw_host.decode("ascii"))
         if proxy not in self._ways:
             self._ways[proxy] = _Bounded(self._query, proxy=proxy)
         response = await self._ways[proxy].handle_async_request(request)
@@ -237,10 +245,15 @@ def unreachable(url: str, error: httpx.HTTPError, *, asked: bool) -> Unreachable
     return Unreachable(f"{url} cannot be reached: {why}", sent=sent)
 
 
-def of_status(url: str, status: int, *, asked: bool, said: str = "") -> Unreachable | RemoteRefused:
-    """Returns the error for an answer with this status. `said` is the server's own text."""
+def of_status(
+    url: str, status: int, *, asked: bool, said: str = "", later: str | None = None
+) -> Unreachable | RemoteRefused:
+    """Returns the error for an answer with this status. `said` is the server's own text, `later` its `Retry-After`. A
+    gateway answers 502 and 504 when it has lost the agent's answer, too."""
+    if status in (429, 503) and (wait := retry_after(later, now=time.time())) is not None:
+        return Unreachable(f"{url} takes it later (HTTP {status})", sent=False, busy=True, after=wait, status=status)
     if status in (502, 503, 504, 429):
-        return Unreachable(f"{url} is not ready (HTTP {status})", sent=asked and status == 504, status=status)
+        return Unreachable(f"{url} is not ready (HTTP {status})", sent=asked and status in (502, 504), status=status)
     hint = f": {said[:TEXT_SHOWN]}" if said else ""
     if status in (401, 403):
         hint = ": its credentials are missing or wrong"

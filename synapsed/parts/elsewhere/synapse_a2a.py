@@ -8,6 +8,7 @@ message long after its sender has gone. The error then says that it is not known
 """
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from dataclasses import replace
@@ -22,15 +23,16 @@ from synapsed.documents.reading import read
 from synapsed.errors import RemoteRefused, Unreachable
 from synapsed.model.task import INTERRUPTED_STATES, TERMINAL_STATES, Message, TaskState
 from synapsed.outgoing import OutgoingConfig
+from synapsed.outgoing.retrying import retry_after
 from synapsed.parts.elsewhere.credentials import Credentials
 from synapsed.parts.elsewhere.discovery import MISSING, look_again
 from synapsed.parts.elsewhere.external_agent import ExternalAgent
+from synapsed.parts.elsewhere.loop_thread import LoopThread, beside, streaming_beside
 from synapsed.parts.elsewhere.remote_protocol import (
     CALL_S,
     CONNECT_S,
     EVENT_STREAM,
     KEY_HEADER,
-    LITTLE,
     LONGEST_PAUSE_S,
     SEND_S,
     SILENCE_S,
@@ -47,7 +49,8 @@ LATE_S: Final = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 16.0)
 for its program to start."""
 POLL_S: Final = 3.0
 """Seconds between two requests for a task of an agent that has no streams."""
-RETRY_MAX_S: Final = 60.0
+RETRY_S: Final = 1.0
+"""Seconds until a busy agent that names no time is asked again."""
 _YES: Final = frozenset({"approve", "allow", "ok", "y", "yes", "はい"})
 _NO: Final = frozenset({"deny", "reject", "n", "no", "いいえ"})
 _SETTLED: Final = TERMINAL_STATES | INTERRUPTED_STATES
@@ -65,7 +68,10 @@ class SynapseA2aConnection:
     names_tasks = False
     """The agent gives its tasks ids of its own."""
 
-    def __init__(self, agent: ExternalAgent, credentials: Credentials, outgoing: OutgoingConfig) -> None:
+    def __init__(
+        self, agent: ExternalAgent, credentials: Credentials, outgoing: OutgoingConfig, thread: LoopThread
+    ) -> None:
+        self.thread = thread
         self._agent = agent
         self._credentials = credentials
         self._outgoing = outgoing
@@ -89,12 +95,15 @@ class SynapseA2aConnection:
     async def wait_up(self) -> None:
         """Returns at once: there is no tunnel to wait for."""
 
+    @beside
     async def close(self) -> None:
         await self._http.aclose()
 
+    @beside
     async def look(self) -> Found:
         return await look_again(self._agent, self._credentials, self._outgoing)
 
+    @beside
     async def send(
         self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
     ) -> Snapshot:
@@ -108,6 +117,7 @@ class SynapseA2aConnection:
                 return await self._post_task(f"{url}-priority", body, headers, params={"priority": priority})
         return await self._post_task(url, body, headers)
 
+    @streaming_beside
     async def stream(
         self, message: Message, *, metadata: dict[str, Any], task_id: str = "", context_id: str = "", key: str = ""
     ) -> AsyncGenerator[Snapshot | ArtifactPiece]:
@@ -138,19 +148,22 @@ class SynapseA2aConnection:
         if not known:
             raise Unreachable(f"{url} does not say which task it tells of", sent=True)
 
+    @beside
     async def get(self, task_id: str) -> Snapshot:
         url = self._task(task_id)
         try:
-            return await asyncio.to_thread(snapshot_of, await self._json_of("GET", url))
+            return snapshot_of(await self._json_of("GET", url))
         except _Missing as error:
             raise RemoteRefused(f"{url} says: there is no such task", remote="TASK_NOT_FOUND") from error
         except ValueError as error:
             raise RemoteRefused(f"{url} answers what is no task: {error}", remote="INVALID") from error
 
+    @beside
     async def cancel(self, task_id: str) -> Snapshot:
         await self._json_of("POST", f"{self._task(task_id)}/cancel", json={})
         return await self.get(task_id)
 
+    @beside
     async def find(self, message_id: str, key: str = "") -> Snapshot | None:
         """Searches the agent's list of tasks for a message whose answer was lost. Raises RemoteRefused (LOST) if the
         list never has it: that does not prove that the message was not accepted, so None is never returned."""
@@ -158,13 +171,14 @@ class SynapseA2aConnection:
             await asyncio.sleep(pause)
             answer = await self._json_of("GET", f"{self._base}/tasks")
             try:
-                found = await asyncio.to_thread(_found, answer, message_id)
+                found = _found(answer, message_id)
             except ValueError as error:
                 raise RemoteRefused(f"{self._base}/tasks lists what is no task: {error}", remote="INVALID") from error
             if found is not None:
                 return found
         raise RemoteRefused(f"{self._base}/tasks does not list it, which may change at any time", remote="LOST")
 
+    @streaming_beside
     async def follow(self, task_id: str) -> AsyncGenerator[Snapshot | ArtifactPiece]:
         url = f"{self._task(task_id)}/subscribe"
         try:
@@ -207,7 +221,7 @@ class SynapseA2aConnection:
     async def _post_task(self, url: str, body: Any, headers: dict[str, str], **options: Any) -> Snapshot:
         answer = await self._json_of("POST", url, json=body, headers=headers, asked=True, timeout=SEND_S, **options)
         try:
-            return await asyncio.to_thread(snapshot_of, answer)
+            return snapshot_of(answer)
         except ValueError as error:
             raise Unreachable(f"{url} has taken it and answers what is no task: {error}", sent=True) from error
 
@@ -242,7 +256,7 @@ class SynapseA2aConnection:
                 if not response.is_success:
                     raise _refused(url, response, self._said(await response.aread()), asked=asked)
                 if not response.headers.get("Content-Type", "").startswith(EVENT_STREAM):
-                    yield await asyncio.to_thread(snapshot_of, await read(await response.aread()))
+                    yield snapshot_of(await read(await response.aread()))
                     return
                 async for piece in response.aiter_bytes():
                     for event in parser.feed(piece):
@@ -258,11 +272,9 @@ class SynapseA2aConnection:
 
 
 async def _heard(event: SseEvent, task_id: str) -> Snapshot | ArtifactPiece | None:
-    """Returns the content of an event. Small ones, which are the most, are parsed at once: a thread would cost more."""
+    """Returns the content of an event."""
     data = await read(event.data.encode())
-    if len(event.data) <= LITTLE:
-        return event_of(event.event, data, task_id)
-    return await asyncio.to_thread(event_of, event.event, data, task_id)
+    return event_of(event.event, data, task_id)
 
 
 def _found(answer: Any, message_id: str) -> Snapshot | None:
@@ -296,8 +308,9 @@ def _refused(url: str, response: httpx.Response, said: str, *, asked: bool) -> U
     status = response.status_code
     if status in MISSING:
         return _Missing(f"{url} has nothing (HTTP {status}): {said}", remote="UNSUPPORTED", status=status)
-    later = response.headers.get("Retry-After", "")
+    later = response.headers.get("Retry-After")
     if status == 429 or (status in (409, 503) and later):
-        wait = min(float(later), RETRY_MAX_S) if later.isascii() and later.isdigit() else 1.0
-        return Unreachable(f"{url} takes it later (HTTP {status}): {said}", sent=False, busy=True, after=wait)
+        wait = retry_after(later, now=time.time())
+        after = RETRY_S if wait is None else wait
+        return Unreachable(f"{url} takes it later (HTTP {status}): {said}", sent=False, busy=True, after=after)
     return of_status(url, status, asked=asked, said=said)

@@ -23,6 +23,8 @@ PAGE_HEADER: Final = "Synapsed-Page"
 SESSION_LENGTH_MAX = 128
 """Characters of a cookie that are read."""
 
+HOSTS: Final = "__Host-synapsed"
+"""Beginning of a cookie's name over TLS; before each port had its own, it was the whole name."""
 BELOW_A_PREFIX: Final = "__Secure-synapsed"
 """Beginning of a cookie's name under a proxy's prefix; before each prefix had its own, it was the whole name."""
 PREFIX_DIGITS: Final = 8
@@ -77,14 +79,16 @@ class Visitors(Bearers):
     def session_of(self, request: web.Request) -> str | None:
         """Returns the session in the request's cookie; None if there is no cookie of this daemon's.
 
-        Under a proxy's path, a session under the name that its cookie had before is taken too, if it is one of this
-        daemon's: another daemon at the same address may have cookies of that name.
+        Over TLS, a session under the name that its cookie had before is taken too, if it is one of this daemon's:
+        another daemon of the same host, or at the same address, may have cookies of that name.
         """
         if (session := request.cookies.get(cookie_of(request))) is not None:
             return session[:SESSION_LENGTH_MAX]
-        if not request.app[CONTEXT].security.prefix(request):
+        security = request.app[CONTEXT].security
+        if security.scheme(request) != "https":
             return None
-        sessions = [value[:SESSION_LENGTH_MAX] for value in _cookies(request, BELOW_A_PREFIX)]
+        former = BELOW_A_PREFIX if security.prefix(request) else HOSTS
+        sessions = [value[:SESSION_LENGTH_MAX] for value in _cookies(request, former)]
         return next((one for one in sessions if self.book.device_of(one) is not None), None)
 
     def failed(self, request: web.Request) -> None:
@@ -211,13 +215,17 @@ def cookie_of(request: web.Request) -> str:
 
 
 def cookie_name(scheme: str, host: str, prefix: str = "") -> str:
-    """Returns the name of the cookie. Over TLS no other host of the domain, and no page without TLS, can set it; on
-    loopback every port has its own cookie. Under a proxy's `prefix` (there are sessions over TLS only) the cookie is
-    sent to that path alone, which a `__Host-` cookie does not allow; and each prefix has its own name, because a
-    browser sends the cookies of `/lab` to `/lab/b` too."""
+    """Returns the name of the cookie. Every port has its own, which browsers do not distinguish; over TLS no other host
+    of the domain, and no page without TLS, can set it. Under a proxy's `prefix` (there are sessions over TLS only) the
+    cookie is sent to that path alone, which a `__Host-` cookie does not allow; and each prefix has its own name,
+    because a browser sends the cookies of `/lab` to `/lab/b` too."""
     if scheme == "https":
-        return f"{BELOW_A_PREFIX}-{digest(prefix)[:PREFIX_DIGITS]}" if prefix else "__Host-synapsed"
-    return f"synapsed-{host.rpartition(':')[2] or '80'}"
+        return f"{BELOW_A_PREFIX}-{digest(prefix)[:PREFIX_DIGITS]}" if prefix else f"{HOSTS}-{_port(host) or '443'}"
+    return f"synapsed-{_port(host) or '80'}"
+
+
+def _port(host: str) -> str:
+    return host.rpartition("]")[2].partition(":")[2]
 
 
 def _cookies(request: web.Request, name: str) -> list[str]:

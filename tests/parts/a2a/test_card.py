@@ -158,6 +158,13 @@ async def test_the_extended_cards_urls_follow_the_address_used(api: Api):
         assert (await response.json())["result"]["name"] == "claude"
 
 
+@pytest.mark.parametrize("path", WELL_KNOWN)
+async def test_an_agent_may_be_named_as_a_part_of_the_path(api: Api, path: str) -> None:
+    api.control.add("a2a", "codex", 8140)
+    _, card = await api.json(api.http, "GET", f"/agents/a2a{path}")
+    assert card["url"] == f"{api.url}/agents/a2a/a2a"
+
+
 # --- behind a proxy --------------------------------------------------------------------------------------------------
 
 FORWARDED = {"X-Forwarded-Host": "agents.example", "X-Forwarded-Proto": "https", "X-Forwarded-Prefix": "/lab/"}

@@ -3,6 +3,8 @@
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 
+import certifi
+import httpx
 import pytest
 
 from synapsed.clock import SystemClock
@@ -60,6 +62,29 @@ async def test_one_of_this_machine_is_not(place: Elsewhere, proxy: Proxy, tmp_pa
         async with http_client(NONE, outgoing) as http:
             assert (await http.get(f"{place.url}/.well-known/agent-card.json")).status_code == 200
     assert proxy.asked == []
+
+
+async def test_a_name_is_compared_as_it_is_looked_up(monkeypatch: pytest.MonkeyPatch):
+    """As `direct` has it, where a name of other letters can only stand as `xn--…`."""
+    asked: list[str] = []
+
+    def note(_: OutgoingConfig, host: str) -> str:
+        asked.append(host)
+        return "http://127.0.0.1:1"
+
+    monkeypatch.setattr(OutgoingConfig, "proxy_for", note)
+    async with http_client(NONE, OutgoingConfig(proxy="http://127.0.0.1:1")) as http:
+        with pytest.raises(httpx.HTTPError):
+            await http.get("https://b\u00fccher.example/a2a")
+    assert asked == ["xn--bcher-kva.example"]
+
+
+def test_the_authorities_are_the_system_s(monkeypatch: pytest.MonkeyPatch):
+    """As they are for notifications."""
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(certifi, "where", lambda: pytest.fail("certifi's list is used"))
+    http_client(NONE, OutgoingConfig())
 
 
 async def test_what_it_refuses_was_not_sent_and_its_password_is_not_told(

@@ -1,8 +1,10 @@
 """Agents that speak A2A as it was first: found out by a request, and spoken to with `tasks/send`."""
 
 import json
+import socket
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -11,14 +13,18 @@ from aiohttp import web
 from synapsed.errors import TaskNotCancelable, Unreachable
 from synapsed.model.task import DataPart, Message, TaskState, TextPart
 from synapsed.parts.elsewhere import first_a2a
-from synapsed.parts.elsewhere.external_agent import FIRST
+from synapsed.parts.elsewhere.credentials import NONE, Credentials
+from synapsed.parts.elsewhere.external_agent import FIRST, SEEDS, ExternalAgent
 from synapsed.parts.elsewhere.first_a2a_json import event_of, params_of, task_of
+from tests.fakes.clock import until
 from tests.parts.elsewhere.here import Here
 from tests.parts.elsewhere.rpc_agent import RpcAgent, rpc_agent
 
+FAR = "far.example"
 NAIVE = "2026-11-29T19:40:02.803123"
 CARD = {"name": "first", "version": "1.0.0", "capabilities": {"streaming": False}, "skills": [{"id": "e", "name": "e"}]}
 STREAMS = CARD | {"capabilities": {"streaming": True}}
+LARGE = 2048
 UNKNOWN = {"code": -32001, "message": "Task not found"}
 
 
@@ -84,7 +90,7 @@ async def test_a_large_answer_is_made_beside_the_loop(far: Server, here: Here, m
 
     def noting(make: Callable[..., Any]) -> Callable[..., Any]:
         def noted(told: Any, *others: Any) -> Any:
-            if len(str(told)) > first_a2a.LITTLE:
+            if len(str(told)) > LARGE:
                 made.append(threading.current_thread())
             return make(told, *others)
 
@@ -92,7 +98,7 @@ async def test_a_large_answer_is_made_beside_the_loop(far: Server, here: Here, m
 
     for name in ("task_of", "event_of"):
         monkeypatch.setattr(first_a2a, name, noting(getattr(first_a2a, name)))
-    text = "x" * (2 * first_a2a.LITTLE)
+    text = "x" * (2 * LARGE)
     assert (await here.over(await here.send(text))).answer == f"echo: {text}"
     assert made
     assert threading.main_thread() not in made
@@ -128,7 +134,7 @@ async def test_an_answer_that_failed_may_be_given_again(here: Here) -> None:
 
 
 @pytest.mark.parametrize("card", [CARD, STREAMS], ids=["whole", "streamed"])
-@pytest.mark.parametrize("status", [429, 502, 503])
+@pytest.mark.parametrize("status", [429, 503])
 async def test_one_that_is_not_ready_gets_the_message_when_it_is(here: Here, card: dict[str, Any], status: int) -> None:
     """A proxy before it answers in a JSON of its own."""
     async with rpc_agent(card) as agent:
@@ -168,7 +174,8 @@ async def test_one_that_cannot_be_canceled_says_so(far: Server, here: Here) -> N
         await here.externals.cancel(done)
 
 
-async def test_a_message_whose_answer_was_lost_is_found_and_not_sent_again(here: Here) -> None:
+@pytest.mark.parametrize("status", [502, 504])
+async def test_a_message_whose_answer_was_lost_is_found_and_not_sent_again(here: Here, status: int) -> None:
     async with rpc_agent(CARD) as agent:
         server = Server(agent)
         await here.externals.discover(agent.url, "far", headers=None)
@@ -176,18 +183,19 @@ async def test_a_message_whose_answer_was_lost_is_found_and_not_sent_again(here:
         def lost(params: dict[str, Any]) -> Any:
             if "message" in params:
                 server.send(params)
-            return web.Response(status=504)
+            return web.Response(status=status)
 
         agent.methods["tasks/send"] = lost
         task = await here.over(await here.send("hello"))
         assert (task.answer, server.said) == ("echo: hello", ["hello"])
 
 
-async def test_one_that_is_not_known_there_is_not_sent_again(here: Here) -> None:
+@pytest.mark.parametrize("status", [502, 504])
+async def test_one_that_is_not_known_there_is_not_sent_again(here: Here, status: int) -> None:
     async with rpc_agent(CARD) as agent:
         server = Server(agent)
         await here.externals.discover(agent.url, "far", headers=None)
-        agent.methods["tasks/send"] = lambda params: web.Response(status=504)
+        agent.methods["tasks/send"] = lambda params: web.Response(status=status)
         task = await here.over(await here.send("hello"))
         assert task.error is not None
         assert (task.error.code, server.said) == ("UNDELIVERED", [])
@@ -205,6 +213,95 @@ async def test_one_that_says_the_same_to_everything_is_taken_for_0_3(here: Here)
     async with rpc_agent(CARD) as agent:
         added = await here.externals.discover(agent.url, "far", headers=None)
         assert added.protocol_version.startswith("0.3")
+
+
+@pytest.mark.parametrize(("binding", "version"), [(SEEDS, ""), ("JSONRPC", FIRST), ("JSONRPC", "1.0")])
+async def test_a_name_server_that_does_not_answer_holds_up_no_other_thread(
+    here: Here, monkeypatch: pytest.MonkeyPatch, binding: str, version: str
+) -> None:
+    looked_up, answers, real = threading.Event(), threading.Event(), socket.getaddrinfo
+
+    def dead(host: Any, *others: Any, **options: Any) -> Any:
+        if host not in (FAR, FAR.encode()):
+            return real(host, *others, **options)
+        looked_up.set()
+        answers.wait(300)
+        raise socket.gaierror(socket.EAI_AGAIN, "no name server answers")
+
+    monkeypatch.setattr(socket, "getaddrinfo", dead)
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    agent = ExternalAgent(
+        alias="far", name="far", description="", url=f"http://{FAR}", card_url=f"http://{FAR}",
+        endpoint=f"http://{FAR}", binding=binding, protocol_version=version, streaming=False, skills=[],
+        authenticated=False, added_at="", last_seen="",
+    )  # fmt: skip
+    connection = await here.externals._connected(agent, NONE)
+    asks = connection.get("t"), connection.look(), here.externals.discover(f"http://{FAR}", headers=None)
+    asking: list[asyncio.Task[Any]] = []
+    try:
+        for ask in asks:
+            looked_up.clear()
+            asking.append(asyncio.create_task(ask))
+            await until(looked_up.is_set, "the name is looked up")
+            async with asyncio.timeout(30):
+                await asyncio.to_thread(lambda: None)
+    finally:
+        answers.set()
+        told = await asyncio.gather(*asking, return_exceptions=True)
+    assert [type(error) for error in told] == [Unreachable] * 3
+    await connection.close()
+
+
+async def test_credentials_for_a_new_address_go_to_no_old_one(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message makes the connection just while a person changes the address."""
+    async with rpc_agent(CARD) as old, rpc_agent(CARD) as new:
+        Server(old), Server(new)
+        told = {"headers": {"Authorization": "Bearer old-word"}}, {"headers": {"Authorization": "Bearer new-word"}}
+        await here.externals.discover(old.url, "far", **told[0])
+        read, entered, released = here.book.secret, threading.Event(), threading.Event()
+
+        def slow(alias: str) -> Credentials:
+            entered.set()
+            released.wait(300)
+            return read(alias)
+
+        monkeypatch.setattr(here.book, "secret", slow)
+        asking = asyncio.create_task(here.externals.remote("far"))
+        await until(entered.is_set, "the credentials are read")
+        try:
+            await here.externals.discover(new.url, "far", **told[1])
+        finally:
+            released.set()
+        await asking
+        old.seen.clear()
+        assert (await here.over(await here.send("hello"))).answer == "echo: hello"
+        assert old.seen == []
+
+
+async def test_no_connection_is_made_between_new_credentials_and_their_address(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with rpc_agent(CARD) as old, rpc_agent(CARD) as new:
+        Server(old), Server(new)
+        await here.externals.discover(old.url, "far", headers=None)
+        save, entered, released = here.book.save, threading.Event(), threading.Event()
+
+        def slow(agent: ExternalAgent) -> None:
+            entered.set()
+            released.wait(300)
+            save(agent)
+
+        monkeypatch.setattr(here.book, "save", slow)
+        changing = asyncio.create_task(here.externals.discover(new.url, "far", headers={"X-Word": "new"}))
+        await until(entered.is_set, "the new credentials are saved")
+        asking = asyncio.create_task(here.externals.remote("far"))
+        for _ in range(1000):
+            await asyncio.sleep(0)
+        made = dict(here.externals._remotes)
+        released.set()
+        await changing
+        assert made == {}
+        assert (await asking)._agent.endpoint.startswith(new.url)  # type: ignore[attr-defined]  # of every dialect
 
 
 # --- pure ------------------------------------------------------------------------------------------------------------

@@ -70,6 +70,12 @@ async def test_what_is_refused_there(tunnel: Any, status: int, document: Any, ki
     told.value.message.encode()
 
 
+@pytest.mark.parametrize("code", sorted(answers._KINDS))
+def test_every_refusal_has_an_error_here(code: str) -> None:
+    told = answers._refusal(503, json.dumps({"error": {"code": code, "message": "why"}}).encode(), "box")
+    assert (told.code, told.message, told.details) == (code, "box: why", {"host": "box"})
+
+
 async def test_an_answer_that_is_too_long_or_does_not_come(tunnel: Any, monkeypatch: pytest.MonkeyPatch):
     async def large(_request: web.Request) -> web.Response:
         return web.Response(body=b"x" * 2_000_000)

@@ -1,5 +1,6 @@
 """A connection to another host while the clock is set, and the machine sleeps: it is tried and given up as before."""
 
+import asyncio
 import random
 from collections.abc import Iterator
 from itertools import cycle
@@ -35,6 +36,23 @@ def changes(clock: FakeClock) -> Iterator[None]:
         else:
             clock.jump(jump)
         yield
+
+
+async def test_one_that_is_started_twice_connects_once(tunnel: Tunnel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host may be added while the daemon starts, which then starts all tunnels."""
+    connecting: list[asyncio.Task[None] | None] = []
+
+    async def connect() -> None:
+        connecting.append(asyncio.current_task())
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(tunnel, "_connect", connect)
+    tunnel.start()
+    tunnel.start()
+    await until(lambda: bool(connecting))
+    await asyncio.sleep(0)
+    assert len(connecting) == 1
+    await tunnel.close()
 
 
 async def test_pauses_are_no_longer_and_no_shorter(

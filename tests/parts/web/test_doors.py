@@ -17,7 +17,7 @@ from synapsed.api.security import is_public
 from synapsed.interfaces import RIGHTS, Grant
 from synapsed.parts.web.book import AccessBook
 from synapsed.parts.web.records import DESK
-from synapsed.parts.web.visitors import Visitors
+from synapsed.parts.web.visitors import Visitors, cookie_name
 from tests.api.serving import TOKEN, Api, serving
 from tests.fakes.clock import until
 from tests.fakes.control import FakeControl
@@ -95,7 +95,7 @@ async def visitor_of(api: Api, who: str) -> Visitor:
 
     async def paired(rights: Any) -> str:
         _, session = await book.pair("a browser", frozenset(rights))
-        return f"__Host-synapsed={session}"
+        return f"__Host-synapsed-443={session}"
 
     async def token(rights: Any, agents: list[str] | None = None) -> dict[str, str]:
         _, value = await book.make_token("script", frozenset(rights), agents=agents, days=None)
@@ -114,7 +114,7 @@ async def visitor_of(api: Api, who: str) -> Visitor:
         case "removed":
             device, session = await book.pair("lost", DESK)
             await book.remove_device(device.id)
-            return Visitor(None, page | {"Cookie": f"__Host-synapsed={session}"})
+            return Visitor(None, page | {"Cookie": f"__Host-synapsed-443={session}"})
         case "foreign origin":
             return Visitor(None, PAGE | {"Cookie": await paired(DESK), "Origin": "https://evil.example"})
         case "http origin":
@@ -306,7 +306,7 @@ async def test_over_plain_http_from_elsewhere_no_device_is_let_in(doors: Api) ->
     assert status == 403
     assert "TLS" in told["error"]["message"]
     _, session = await book_of(doors).pair("a browser", DESK)
-    cookies = {"Cookie": f"synapsed-80={session}; __Host-synapsed={session}; synapsed-box.example.net={session}"}
+    cookies = {"Cookie": f"synapsed-80={session}; __Host-synapsed-443={session}; synapsed-box.example.net={session}"}
     assert (await doors.json(doors.http, "GET", "/inbox", headers=plain | cookies))[0] == 401
 
 
@@ -316,8 +316,30 @@ async def test_over_tls_the_cookie_is_of_this_host_and_secure(doors: Api) -> Non
     async with doors.http.post("/web/session", json={"code": code}, headers=headers) as answer:
         assert answer.status == 200
         said = answer.headers["Set-Cookie"]
-    assert said.startswith("__Host-synapsed=")
+    assert said.startswith("__Host-synapsed-443=")
     assert {"Secure", "HttpOnly", "SameSite=Strict", "Path=/"} <= set(said.split("; "))
+
+
+def test_every_port_has_a_cookie_of_its_own() -> None:
+    """Browsers send the cookies of one host to all its ports: two daemons would sign each other's browsers out."""
+    names = [cookie_name("https", f"box.lan{port}") for port in (":443", "", ":8443", ":9443")]
+    assert (names[0], len(set(names))) == (names[1], 3)
+    assert cookie_name("https", "[fd00::1]:8443") == names[2]
+    clear = [cookie_name("http", host) for host in ("localhost", "[::1]", "[::1]:80", "localhost:80", "[::1]:8090")]
+    assert clear == ["synapsed-80"] * 4 + ["synapsed-8090"]
+
+
+async def test_a_session_under_the_name_without_a_port_goes_on_under_the_new_one(doors: Api) -> None:
+    """The cookie of another daemon of this host had that name too; it is no failed attempt."""
+    headers = ELSEWHERE | ORIGIN | PAGE
+    for _ in range(12):
+        other = headers | {"Cookie": "__Host-synapsed=00000000.of-another"}
+        assert (await doors.json(doors.http, "GET", "/web/me", headers=other))[0] == 401
+    _, session = await book_of(doors).pair("a browser", DESK)
+    former = headers | {"Cookie": f"__Host-synapsed={session}"}
+    async with doors.http.get("/web/me", headers=former) as answer:
+        assert answer.status == 200
+        assert answer.headers["Set-Cookie"].startswith(f"__Host-synapsed-443={session};")
 
 
 async def test_identity_headers_prove_nothing(doors: Api) -> None:
@@ -333,10 +355,10 @@ async def test_failures_shut_out_an_address_but_not_who_is_proved(doors: Api) ->
         status, _ = await doors.json(doors.http, "POST", "/web/session", json={"code": "wrong"}, headers=headers)
         seen.append(status)
     assert seen == [401] * 10 + [429] * 2
-    wrong = headers | {"Cookie": "__Host-synapsed=00000000.no"}
+    wrong = headers | {"Cookie": "__Host-synapsed-443=00000000.no"}
     assert (await doors.json(doors.http, "GET", "/inbox", headers=wrong))[0] == 429
     assert (await doors.json(doors.http, "GET", "/inbox", headers=headers | {"Authorization": "Bearer no"}))[0] == 429
-    good = headers | {"Cookie": f"__Host-synapsed={session}"}
+    good = headers | {"Cookie": f"__Host-synapsed-443={session}"}
     assert (await doors.json(doors.http, "GET", "/inbox", headers=good))[0] == 200
     async with doors.http.post("/web/session", json={"code": "wrong"}, headers=headers) as answer:
         assert answer.status == 429

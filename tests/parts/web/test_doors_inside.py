@@ -79,7 +79,7 @@ def inside(api: Api, monkeypatch: pytest.MonkeyPatch) -> Api:
 async def test_an_agent_that_says_it_is_a_proxy_stays_that_agent(inside: Api) -> None:
     await book_of(inside).serve("box.example.net", on=True)
     _, session = await book_of(inside).pair("a browser", DESK)
-    shown = {"Authorization": f"Bearer {TOKEN}"}, {"Cookie": f"__Host-synapsed={session}", **ORIGIN, **PAGE}
+    shown = {"Authorization": f"Bearer {TOKEN}"}, {"Cookie": f"__Host-synapsed-443={session}", **ORIGIN, **PAGE}
     for proof in shown:
         status, told = await inside.json(inside.http, "GET", "/whoami", headers=ELSEWHERE | proof)
         assert (status, told["standing"]) == (200, "agent")

@@ -33,7 +33,7 @@ async def test_nobody_is_let_in_by_a_token(without: Api) -> None:
 
 
 async def test_no_name_of_a_proxy_is_this_host(without: Api) -> None:
-    headers = {"Host": "box.example.net", "X-Forwarded-For": "192.0.2.7", "Cookie": "__Host-synapsed=a.b"}
+    headers = {"Host": "box.example.net", "X-Forwarded-For": "192.0.2.7", "Cookie": "__Host-synapsed-443=a.b"}
     status, told = await without.json(without.http, "GET", "/agents", headers=headers)
     assert (status, told["error"]["code"]) == (403, "FORBIDDEN")
 

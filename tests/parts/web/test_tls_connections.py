@@ -163,14 +163,14 @@ async def test_a_device_comes_in_and_its_websocket_too(secure: Secure) -> None:
         async with session.post("/web/session", json={"code": code}, headers=page | {"Origin": own}) as answer:
             assert answer.status == 200, await answer.text()
             cookie = answer.headers["Set-Cookie"]
-        assert cookie.startswith("__Host-synapsed=")
+        assert cookie.startswith(f"__Host-synapsed-{port}=")
         assert "; HttpOnly; SameSite=Strict; Secure" in cookie
         kept = {"Cookie": cookie.partition(";")[0], "Host": f"box.local:{port}"}
         async with session.get("/web/me", headers=kept | PAGE) as answer:
             assert (await answer.json())["rights"] == ["look"]
         async with session.ws_connect("/agents/claude/screen/live", headers=kept | {"Origin": own}) as live:
             assert (await live.receive(timeout=30)).data
-        clear = {"Cookie": kept["Cookie"].replace("__Host-synapsed", f"synapsed-{secure.api.port}"), **PAGE}
+        clear = {"Cookie": kept["Cookie"].replace(f"__Host-synapsed-{port}", f"synapsed-{secure.api.port}"), **PAGE}
         async with secure.api.http.get("/web/me", headers=clear) as answer:
             assert answer.status == 200, "on this machine a cookie may go without TLS"
 

@@ -122,7 +122,7 @@ def test_a_phone_by_tailscale(daemon: Daemon) -> None:
     phone = Browser(daemon, served=True)
     answer = phone.enter(address)
     assert answer.json["rights"] == ["answer", "look"]
-    assert re.fullmatch(r"__Host-synapsed=[\w.-]+; .*Secure", answer.headers["set-cookie"])
+    assert re.fullmatch(r"__Host-synapsed-443=[\w.-]+; .*Secure", answer.headers["set-cookie"])
     assert phone.status("GET", "/inbox") == 200
     assert phone.status("POST", "/control/agents/dummy/keys", {"keys": ["x"]}) == 403
     assert daemon.ctl("devices", "remove", "phone").code == 0

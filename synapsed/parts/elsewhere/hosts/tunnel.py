@@ -57,8 +57,8 @@ class _Ended(Exception):
 
 
 class Tunnel:
-    """Keeps the connection to one host up. `on_up` is called whenever its daemon answers (again). `start` it once,
-    `close` it."""
+    """Keeps the connection to one host up. `on_up` is called whenever its daemon answers (again). `start` it, which
+    has an effect once, and `close` it."""
 
     def __init__(self, host: Host, means: TunnelDeps, *, on_up: Callable[[], None]) -> None:
         self.host = host
@@ -78,7 +78,8 @@ class Tunnel:
         """True if ssh was ended because no daemon answered behind it."""
 
     def start(self) -> None:
-        self._task = asyncio.create_task(self._run(), name=f"host {self.host.name}")
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name=f"host {self.host.name}")
 
     async def close(self) -> None:
         """Ends the connection, and ssh with it."""

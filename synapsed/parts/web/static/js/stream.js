@@ -57,7 +57,9 @@ function connect() {
   const cursor = lastId && Math.abs(Date.now() - heardAt) < LONG_AWAY_MS ? `&after=${lastId}` : "";
   const mine = new WebSocket(socketUrl(`/events?batch=100ms${cursor}`));
   socket = mine;
+  let opened = false;
   mine.onopen = () => {
+    opened = true;
     if (lastId || failures) void get("/web/me").then((me) => put({ me }), () => {}); // there may be another daemon now
     failures = 0;
     heardAt = Date.now();
@@ -77,7 +79,7 @@ function connect() {
     socket = null;
     failures += 1;
     put({ line: navigator.onLine === false || failures > 1 ? "offline" : "connecting" });
-    void stillIn();
+    void stillIn(opened);
     // Each waits a little differently, so that a daemon that comes back is not run over by all pages at once.
     const wait = Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(failures - 1, 8));
     again(wait * (0.5 + Math.random() / 2));
@@ -91,10 +93,15 @@ async function behind() {
   put({ Newer });
 }
 
-/** A socket that is refused does not say why: it may be that this device was removed. */
-async function stillIn() {
+/**
+ * A socket that is refused does not say why: it may be that this device was removed, or that the log ends before the
+ * last event that came, because the daemon has an older database again.
+ * @param {boolean} opened
+ */
+async function stillIn(opened) {
   try {
     await get("/whoami");
+    if (!opened) lastId = 0;
   } catch (error) {
     if (error instanceof ApiError && (error.status === 401 || error.status === 403)) {
       clearTimeout(retry);
