@@ -1,5 +1,6 @@
 """Agents that speak A2A as it was first: found out by a request, and spoken to with `tasks/send`."""
 
+import asyncio
 import json
 import socket
 import threading
