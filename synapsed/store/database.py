@@ -151,8 +151,8 @@ class Database:
         return await self.read(select)
 
     async def rescue(self) -> None:
-        """Writes the whole database again to its path, from which the file was removed. Later writes are not included:
-        call it once more at the end. Raises StoreError."""
+        """Writes the whole database and its key again to their paths, from which they were removed. Later writes are
+        not included: call it once more at the end. Raises StoreError."""
         self._check(closed=self._closed)
         await self._run(self._reader, self._copy)
 
@@ -329,6 +329,7 @@ class Database:
             for companion in ("-wal", "-shm"):  # companions of a file that is gone
                 self._path.with_name(f"{self._path.name}{companion}").unlink(missing_ok=True)
             copy.replace(self._path)
+            self.sealer.keep(self._path.with_suffix(".key"))
         except sqlite3.Error as error:
             raise store_error(error, self._path) from error
         except OSError as error:

@@ -21,6 +21,7 @@ import shlex
 import sqlite3
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -34,7 +35,6 @@ from synapsed.errors import StoreError
 from synapsed.model.masking import is_secret_key, mask, nested_under_key, secret_spans
 from synapsed.shared.files import write_whole
 from synapsed.shared.regex import regex
-from synapsed.store.schema import may_have_secrets
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -67,6 +67,11 @@ class Sealer:
         """Makes `connection` return texts as they were before sealing, and adds the SQL function `unsealed`."""
         connection.text_factory = self.text
         connection.create_function("unsealed", 1, self.unseal_bytes, deterministic=True)
+
+    def keep(self, path: Path) -> None:
+        """Writes the key to `path`, from which its file was removed. Raises OSError."""
+        if not path.exists():
+            write_whole(path, self._key)
 
     def text(self, read: bytes) -> str:
         """Returns a text of the database as it was before it was sealed."""
@@ -142,10 +147,10 @@ class Sealer:
 
 def load_key(path: Path, database: Path) -> bytes:
     """Returns the key in the file `path`, which is made (0600) if it does not exist. Raises StoreError, also if it is
-    gone and `database` may have secrets: agents would get the marks in place of them."""
+    gone and `database` has secrets: agents would get the marks in place of them."""
     try:
         if not path.exists():
-            if may_have_secrets(database):
+            if _has_secrets(database):
                 told = f"{path} is gone, the key of the secrets in {database}: put it back; or, to go on without those"
                 way = f"(umask 077; head -c {KEY_BYTES} /dev/urandom > {shlex.quote(str(path))})"
                 raise StoreError(f"{told} secrets, make another one: {way}", reason="key", path=str(path))
@@ -162,6 +167,20 @@ def load_key(path: Path, database: Path) -> bytes:
             path=str(path),
         )
     return key
+
+
+def _has_secrets(database: Path) -> bool:
+    """Returns True if a text in `database` was sealed, or if it cannot be read."""
+    if not database.exists() or not database.stat().st_size:
+        return False
+    columns = "SELECT t.name, c.name FROM sqlite_schema t, pragma_table_info(t.name) c WHERE c.type = 'TEXT'"
+    try:
+        with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=rw", uri=True)) as connection:
+            found = 'SELECT 1 FROM "{}" WHERE instr(CAST("{}" AS BLOB), ?)'
+            places = connection.execute(columns).fetchall()
+            return any(connection.execute(found.format(*place), (SEALED,)).fetchone() for place in places)
+    except sqlite3.DatabaseError:
+        return True
 
 
 LARGE_ROW = LARGE

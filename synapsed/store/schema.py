@@ -15,8 +15,6 @@ file is in incremental auto-vacuum, so that space is returned in small steps.
 """
 
 import sqlite3
-from contextlib import closing
-from pathlib import Path
 
 from synapsed.errors import StoreError
 
@@ -245,18 +243,6 @@ def migrate(connection: sqlite3.Connection) -> None:
         mark = number | (min(OLDEST, number) - 1) << _OLDEST_BIT
         marks = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {mark}"
         connection.executescript(f"BEGIN IMMEDIATE; {script}; {marks}; COMMIT;")
-
-
-def may_have_secrets(path: Path) -> bool:
-    """Returns True if the database at `path` was written since secrets are sealed, or cannot be read."""
-    if not path.exists() or not path.stat().st_size:
-        return False
-    try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as connection:
-            (mark,) = connection.execute("PRAGMA user_version").fetchone()
-    except sqlite3.DatabaseError:
-        return True
-    return bool(mark & ((1 << _OLDEST_BIT) - 1) >= MIGRATIONS.index(_SEALED) + 1)
 
 
 def _check_ours(connection: sqlite3.Connection, version: int, oldest: int) -> None:

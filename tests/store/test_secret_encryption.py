@@ -193,7 +193,9 @@ async def test_another_key_costs_the_secrets_and_nothing_else(open_store: OpenSt
 
 async def test_a_key_that_is_gone_is_not_replaced(open_store: OpenStore, tmp_path: Path) -> None:
     key = tmp_path / "state" / "synapsed.key"
-    await (await open_store()).close()
+    store = await open_store()
+    await store.commit(tasks=[a_task().model_copy(update={"message": Message.of(PLANTED["github"][0])})])
+    await store.close()
     kept = key.read_bytes()
     key.unlink()
     with pytest.raises(StoreError, match=r"synapsed\.key is gone, .*: put it back; or, to go on without") as caught:
@@ -205,6 +207,24 @@ async def test_a_key_that_is_gone_is_not_replaced(open_store: OpenStore, tmp_pat
     await (await open_store()).close()
     key.write_bytes(kept)
     await (await open_store()).close()
+
+
+async def test_a_database_without_secrets_needs_no_key(open_store: OpenStore, tmp_path: Path) -> None:
+    task, store = a_task(), await open_store()
+    await store.commit(tasks=[task])
+    await store.close()
+    (tmp_path / "state" / "synapsed.key").unlink()
+    assert await (await open_store()).task(task.id) == task
+
+
+async def test_a_rescue_writes_the_key_again(open_store: OpenStore, tmp_path: Path) -> None:
+    store = await open_store()
+    key = tmp_path / "state" / "synapsed.key"
+    kept = key.read_bytes()
+    for name in ("synapsed.key", "synapsed.db"):
+        (tmp_path / "state" / name).unlink()
+    await store.rescue()
+    assert (key.read_bytes(), key.stat().st_mode & 0o777) == (kept, 0o600)
 
 
 async def test_a_damaged_database_keeps_its_key(open_store: OpenStore, tmp_path: Path) -> None:
