@@ -6,6 +6,7 @@ key: no key is accepted without effect.
 """
 
 import difflib
+import hashlib
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -19,9 +20,7 @@ from synapsed.errors import ConfigError, InvalidRequest, StoreError
 from synapsed.model.agent import validate_name
 from synapsed.shared.files import check_absent, toml_files, write_private
 
-_SAVED = (
-    b"# By 'synapsectl start --save'; 'synapsectl stop NAME --remove' removes this file, unless this line is gone.\n"
-)
+_SAVED = "# By 'synapsectl start --save' ({}). 'synapsectl stop {} --remove' removes this, unless it was changed.\n"
 
 
 def load_config(paths: Paths, model: type[Config] = Config) -> Config:
@@ -61,15 +60,22 @@ def save_agent(paths: Paths, name: str, agent: AgentConfig) -> Path:
     """Writes `agents.d/<name>.toml`, 0600, without default values. Raises StoreError."""
     path = paths.agents_d / f"{validate_name(name)}.toml"
     data = agent.model_dump(exclude_defaults=True, exclude_none=True)
-    write_private(path, _SAVED + tomli_w.dumps(data).encode())
+    write_private(path, _saved(name, tomli_w.dumps(data).encode()))
     return path
 
 
+def _saved(name: str, text: bytes) -> bytes:
+    """Returns `text` behind a line with its hash, by which a file that was changed, or copied, is told."""
+    digest = hashlib.sha256(name.encode() + b"\n" + text).hexdigest()
+    return _SAVED.format(digest[:16], name).encode() + text
+
+
 def unsave_agent(paths: Paths, name: str) -> None:
-    """Removes the file that `save_agent` has written; not one that a person wrote. Raises StoreError."""
+    """Removes the file that `save_agent` has written; not one that a person wrote or changed. Raises StoreError."""
     path = paths.agents_d / f"{name}.toml"
     try:
-        if path.read_bytes().startswith(_SAVED):
+        saved = path.read_bytes()
+        if saved == _saved(name, saved.partition(b"\n")[2]):
             path.unlink()
     except (FileNotFoundError, NotADirectoryError):
         pass

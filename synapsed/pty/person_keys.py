@@ -3,6 +3,7 @@ or an answer is being typed, the person's keys wait, so that the two are never m
 keys that interrupt are typed, and all others are refused."""
 
 import asyncio
+import re
 from collections.abc import Sequence
 
 from synapsed.errors import KeeperLost, NotReady
@@ -10,7 +11,8 @@ from synapsed.pty.driver import Driver
 from synapsed.pty.keyboard import CTRL_Z, TAKE_BACK_S
 from synapsed.pty.linked_terminal import LinkedTerminal
 from synapsed.pty.stopping import Stopping
-from synapsed.pty.viewers import FOCUS, are_reports
+from synapsed.pty.viewers import FOCUS, are_reports, without_reports
+from synapsed.shared.regex import regex
 from synapsed.terminal.composer import shows_line
 from synapsed.terminal.keynames import as_bytes, encode
 from synapsed.terminal.look import Look
@@ -25,6 +27,12 @@ DECCKM = 1
 PRESS_GAP_S = 0.05
 """Seconds between two keys: one piece would be taken as a paste, and Esc as the beginning of another key."""
 
+INTERRUPTS = (b"\x1b", b"\x03", b"\x1c", b"\x1a")
+"""Esc, Ctrl-C, Ctrl-\\ and Ctrl-Z, which pass also beside a message that is typed for too long, several at once too."""
+
+RELEASED = rb"\x1b\[[\d:]+;\d*:3u"
+"""Report of a terminal with an extended keyboard protocol that a key was let go."""
+
 PRESS_WAIT_S = 3.0
 """Seconds that keys wait for a message that is being typed."""
 
@@ -35,7 +43,8 @@ class PersonKeys:
     def __init__(self, terminal: LinkedTerminal, driver: Driver, stopping: Stopping) -> None:
         spec = terminal.profile.delivery
         self._patience = (spec.settle_max_ms + 2 * spec.accept_ms) / 1000 + TAKE_BACK_S
-        self._interrupts = (b"\x1b", b"\x03", (terminal.profile.interrupt.keys or "").encode())
+        interrupts = {*INTERRUPTS, (terminal.profile.interrupt.keys or "").encode()}
+        self._interrupts = regex(b"(?:%s|%s)*" % (b"|".join(map(re.escape, sorted(interrupts - {b""}))), RELEASED))
         self._session = terminal.session
         self._keyboard = terminal.session.keyboard
         self._stage = terminal.stage
@@ -60,12 +69,13 @@ class PersonKeys:
         return await self._driver.perform(self._keyboard.erase())
 
     async def type(self, data: bytes) -> None:
-        """Types `data`. Raises NotReady if a message is typed for too long, unless `data` interrupts or is a report."""
+        """Types `data`. Raises NotReady if a message is typed for too long, unless `data` interrupts or reports."""
         # Only then is a look needed: it would take most of the time between a key and the program.
         busy = self.busy() and not await self._driver.looks.until(self._free, self._patience)
-        if busy and not (as_bytes(data) in self._interrupts or are_reports(data)):
+        if busy and not self._interrupts.fullmatch(as_bytes(without_reports(data))):
             raise NotReady(
-                "a message or an answer is being typed there: your keys were left out, only Esc and Ctrl-C pass"
+                "a message or an answer is being typed there: your keys were left out, only Esc, Ctrl-C, Ctrl-\\ and"
+                " Ctrl-Z pass"
             )
         self._touched(data)
         await self._keeper().write(data)

@@ -60,6 +60,11 @@ def are_reports(data: bytes) -> bool:
     return _REPORTS.fullmatch(data) is not None
 
 
+def without_reports(data: bytes) -> bytes:
+    """Returns the keys in `data`."""
+    return _REPORTS.sub(b"", data)
+
+
 class ViewedStage(Protocol):
     """Draws the screen (`screen_messages.Stage`)."""
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+import structlog
 from pydantic_core import PydanticSerializationError
 
 from synapsed.aio import at_once
@@ -49,6 +50,8 @@ from synapsed.store.task_rows import (
     weigh,
     weigh_page,
 )
+
+log = structlog.stdlib.get_logger("synapsed.store")
 
 _KEYS = {"agents": "id", "followers": "name", "replies": "task_id", "turns": "task_id"}
 """Tables of records, and the key column of each."""
@@ -322,7 +325,11 @@ class SqliteStore:
             ).fetchone()
         )
         redraw = None if row is None else self.database.sealer.unseal_blob(row[1])
-        return None if redraw is None else Checkpoint.model_validate({**json.loads(row[0]), "redraw": redraw})
+        try:
+            return None if redraw is None else Checkpoint.model_validate({**json.loads(row[0]), "redraw": redraw})
+        except (ValueError, TypeError) as error:  # the screen is drawn from the kept output then
+            log.warning("a checkpoint cannot be read", agent_id=agent_id, error=str(error))
+            return None
 
     def _event_rows(self, events: Sequence[NewEvent]) -> list[EventRow]:
         at = self._clock.wall()

@@ -153,6 +153,13 @@ def test_only_what_was_saved_is_removed(paths: Paths) -> None:
     write(paths, 'profile = "claude"\n', "agents.d/mine.toml")
     unsave_agent(paths, "mine")
     assert path.exists(), "it is a person's own"
+    save_agent(paths, "mine", AgentConfig(profile="claude"))
+    copy = path.with_name("copied.toml")
+    copy.write_bytes(path.read_bytes())
+    path.write_bytes(path.read_bytes() + b"# mine\n")
+    for name in ("mine", "copied"):
+        unsave_agent(paths, name)
+    assert (path.exists(), copy.exists()) == (True, True), "one was changed, one copied"
 
 
 def test_what_cannot_be_saved_is_named(paths: Paths) -> None:

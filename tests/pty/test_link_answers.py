@@ -290,7 +290,11 @@ async def test_keys_beside_reports_of_a_terminal_are_a_person_s(data: bytes, rec
 
 @pytest.mark.parametrize(
     ("data", "passes"),
-    [(b"y\r", False), (b"\x15", False), (b"\x1b", True), (b"\x03", True), (b"\x1b[99;5u", True), (b"\x1b[I", True)],
+    [
+        *((keys, False) for keys in (b"y\r", b"\x15", b"\x1b[A", b"\x03y", b"\x04")),
+        *((keys, True) for keys in (b"\x1b", b"\x03", b"\x1c", b"\x1a", b"\x1b[99;5u", b"\x1b[I")),
+        *((keys, True) for keys in (b"\x03\x03", b"\x1b\x1b", b"\x1b[I\x03", b"\x1b[99;5u\x1b[99;5:3u")),
+    ],
 )
 async def test_beside_a_message_that_is_typed_for_too_long_only_keys_that_interrupt_pass(
     data: bytes, passes: bool, opens: Opens, monkeypatch: pytest.MonkeyPatch

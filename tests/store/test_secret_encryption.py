@@ -191,6 +191,17 @@ async def test_another_key_costs_the_secrets_and_nothing_else(open_store: OpenSt
     assert await store.checkpoint(agent.id) is None
 
 
+@pytest.mark.parametrize("data", ['{"offset": 3, "torn', "[]", "{}"])
+async def test_a_checkpoint_that_cannot_be_read_is_none(open_store: OpenStore, data: str) -> None:
+    """The screen is drawn from the kept output: its program must not end for it."""
+    store = await open_store()
+    agent = an_agent()
+    await store.commit(agents=[agent])
+    await store.save_checkpoint(agent.id, Checkpoint(offset=1, cols=80, rows=24, redraw=b"x"))
+    await store.database.write(lambda connection: connection.execute("UPDATE checkpoints SET data = ?", (data,)))
+    assert await store.checkpoint(agent.id) is None
+
+
 async def test_a_key_that_is_gone_is_not_replaced(open_store: OpenStore, tmp_path: Path) -> None:
     key = tmp_path / "state" / "synapsed.key"
     store = await open_store()

@@ -105,7 +105,7 @@ class SessionServerChannel:
     """The last logged message about content from the server that is not understood."""
     _grown: str | None = None
     """The part whose piece was reported last."""
-    _repeats = RepeatedAnswers()
+    _repeats, _repeated = RepeatedAnswers(), False
 
     def __init__(self, *, name: str, channel: Channel, context: LaunchContext) -> None:
         self.name = name
@@ -302,8 +302,7 @@ class SessionServerChannel:
 
     async def _catch_up(self) -> None:
         """Reports what happened in the known conversation while there was no connection."""
-        self._rested = None
-        self._plugged = await self._has_plugins()
+        self._rested, self._plugged = None, await self._has_plugins()
         found = {str(s.get("id")): s for s in objects(await self._get("/session"))}
         self._children |= {id_ for id_, s in found.items() if s.get("parentID")}
         session = self._session or self._chosen(found) or self._context.conversation
@@ -331,8 +330,7 @@ class SessionServerChannel:
             return True
 
     async def _idle(self, session: str) -> None:
-        turn = self._last_open(session)
-        if self._plugged and turn is not None:
+        if self._plugged and (turn := self._last_open(session)) is not None:
             self._rested = rested = (session, turn)
             self._looks.spawn(self._rest(rested), name=f"{self._context.agent_id} rest")
         else:
@@ -448,8 +446,10 @@ class SessionServerChannel:
     async def _stop_repeating(self, session: str) -> None:
         """Stops a turn in which the program asks its model the same again and again; by itself it never ends."""
         assert self._client is not None
-        async with self._client.post(f"{self._base}/session/{session}/abort", json={}) as response:
-            response.raise_for_status()
+        if self._repeats.are_in(await self._messages(session, self._repeats.parent)):
+            self._repeated = True
+            async with self._client.post(f"{self._base}/session/{session}/abort", json={}) as response:
+                response.raise_for_status()
 
     def _hear_part(self, given: Mapping[str, Any]) -> None:
         part = given.get("part")
@@ -505,7 +505,7 @@ class SessionServerChannel:
 
     def _accept(self, session: str, id_: str, text: str, created_ms: int) -> None:
         self._error = {}
-        self._repeats = RepeatedAnswers()
+        self._repeats, self._repeated = RepeatedAnswers(), False
         self._known[id_] = None
         self._open[id_] = session
         for kept in (self._known, self._open):
@@ -543,7 +543,7 @@ class SessionServerChannel:
             if self._open.pop(user, None) is None:
                 continue  # another look has ended it meanwhile
             replies = replies_to(messages, user, *self._continued.pop(user, ()))
-            if repeated := self._repeats.found:
+            if self._repeated:
                 replies, self._error = up_to_answer(replies), {}
             for reply in replies[:-1]:
                 self._progress(id_of(reply), text_of(reply), completed_ms(reply), session, user)
@@ -552,7 +552,7 @@ class SessionServerChannel:
                 now = time.monotonic_ns()
                 self._say(TurnUsed(channel=self.name, at_ns=now, session=session, turn=user, **found))
             ahead = is_ahead(messages, self._dates.of(time.monotonic()) * 1000)
-            self._end_turn(session, user, replies, silent=why_no_answer(repeated=repeated, ahead=ahead))
+            self._end_turn(session, user, replies, silent=why_no_answer(repeated=self._repeated, ahead=ahead))
         self._texts.clear()
 
     def _end_turn(self, session: str, user: str, replies: list[Message], *, silent: str) -> None:

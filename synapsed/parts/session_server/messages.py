@@ -33,14 +33,14 @@ ANSWERS_MAX = 3
 
 @dataclass(frozen=True, slots=True)
 class RepeatedAnswers:
-    """The complete answers to the message that the program answers now: the message's id, and theirs."""
+    """The answers to the message that the program answers now, as far as they may be complete: its id, and theirs."""
 
     parent: str | None = None
     answers: frozenset[str] = frozenset()
 
     @property
     def found(self) -> bool:
-        """True if the program repeats itself."""
+        """True if the program may repeat itself."""
         return len(self.answers) >= ANSWERS_MAX
 
     def after(self, message: Message) -> "RepeatedAnswers":
@@ -48,6 +48,10 @@ class RepeatedAnswers:
         if how_it_ended(message) != "answered" or (parent := parent_of(message)) is None:
             return self
         return RepeatedAnswers(parent, (self.answers if parent == self.parent else frozenset()) | {id_of(message)})
+
+    def are_in(self, messages: list[Message]) -> bool:
+        """Returns True if `messages` have as many complete answers."""
+        return self.parent is not None and sum(map(is_complete, replies_to(messages, self.parent))) >= ANSWERS_MAX
 
 
 def id_of(message: Message) -> str:
@@ -84,6 +88,13 @@ def how_it_ended(message: Message) -> str:
     return "goes on" if reason == "tool-calls" else "answered"
 
 
+def is_complete(message: Message) -> bool:
+    """Returns True if the program has nothing more to do after this reply. Some models end a reply that calls a tool in
+    the same way as an answer; the program goes on then."""
+    tools = any(part.get("type") == "tool" for part in objects(message.get("parts")))
+    return how_it_ended(message) == "answered" and word(message, "info.finish") != "unknown" and not tools
+
+
 def text_of(message: Message) -> str:
     parts = objects(message.get("parts"))
     texts = [p["text"] for p in parts if p.get("type") == "text" and not p.get("synthetic") and p.get("text")]
@@ -103,7 +114,7 @@ def newest(messages: list[Message], given: str | None) -> list[Message]:
 
 def up_to_answer(replies: list[Message]) -> list[Message]:
     """Returns the replies up to the first complete answer; none if none is complete."""
-    ends = [n for n, reply in enumerate(replies, 1) if how_it_ended(reply) == "answered"]
+    ends = [n for n, reply in enumerate(replies, 1) if is_complete(reply)]
     return replies[: ends[0]] if ends else []
 
 

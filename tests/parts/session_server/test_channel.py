@@ -409,6 +409,22 @@ async def test_a_program_that_answers_an_older_message_again_and_again(
     assert server.aborted == ["ses_1"]
 
 
+@pytest.mark.parametrize("how", ["tool", "unknown"])
+async def test_a_model_that_ends_each_step_as_an_answer(server: Server, facts: Facts, make: Make, how: str) -> None:
+    """The program goes on after a tool, whatever the model says of the step's end."""
+    await make().open(facts)
+    await server.listened_to()
+    await server.prompt("fix it")
+    for n in range(4):
+        await server.reply(f"step {n}", f"msg_a{n}", finish="unknown" if how == "unknown" else "stop")
+        if how == "tool":
+            server.messages[-1]["parts"].append({"type": "tool", "messageID": f"msg_a{n}"})
+    await server.reply("it is fixed", "msg_last")
+    await server.idle()
+    ended = await facts.until(TurnEnded)
+    assert (ended.answer, server.aborted) == ("it is fixed", [])
+
+
 async def test_a_program_that_answers_its_message_again_and_again(server: Server, facts: Facts, make: Make) -> None:
     """Its first answer is the answer."""
     await make().open(facts)
