@@ -145,7 +145,7 @@ INTERNAL = {"jsonrpc": "2.0", "id": None, "error": {"code": -32603, "message": "
 @pytest.mark.parametrize("method", ["GetTask", "ListTasks"])
 @pytest.mark.parametrize("status", [200, 500, 520])
 async def test_one_that_fails_once_at_a_question_is_asked_again(here: Here, method: str, status: int) -> None:
-    """While it is set up anew, say: nothing is done by asking."""
+    """It may be setting itself up again. Asking changes nothing there."""
     async with forgetful(here) as agent:
         agent.slow = method == "GetTask"
         agent.lost["SendMessage"] = [] if agent.slow else [web.Response(status=504)]

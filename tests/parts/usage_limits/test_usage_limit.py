@@ -317,7 +317,7 @@ async def test_a_dialog_that_does_not_take_the_answer_is_a_persons(quiet_world: 
     world.link.observe_as(Activity.BUSY)
     await world.task_is(task.id, TaskState.WORKING)
     world.link.observe_as(Activity.WAITING, prompt=DIALOG)
-    await until(lambda: tries == ["d1", "d1"], "it is shown anew: it may be another one")
+    await until(lambda: tries == ["d1", "d1"], "the dialog is shown again, so it may be another one")
 
 
 async def test_a_dialog_may_be_about_the_account_instead(quiet_world: World) -> None:
